@@ -1,0 +1,108 @@
+import { z } from 'zod';
+import { claimSchema } from './release.ts';
+
+/** How a transaction ended. The agent's exit codes say the same, see `exitCodes`. */
+export const outcomeKinds = ['serving', 'refused', 'restored', 'down', 'unusable'] as const;
+export type OutcomeKind = (typeof outcomeKinds)[number];
+
+/**
+ * serving: the wanted release holds the slot and is proved. refused: nothing was touched. restored: the
+ * wanted release failed, what held the slot before serves again and is proved (an empty slot is empty
+ * again). down: neither serves. unusable: the slot cannot be emptied, a reboot is advised.
+ */
+export const exitCodes: Readonly<Record<OutcomeKind, number>> = {
+  serving: 0,
+  refused: 10,
+  restored: 20,
+  down: 30,
+  unusable: 40,
+};
+
+export const phases = ['preflight', 'release-slot', 'take', 'prove', 'commit', 'restore', 'record'] as const;
+export type Phase = (typeof phases)[number];
+
+export const outcomeSchema = z.strictObject({
+  kind: z.enum(outcomeKinds),
+  /** The stage that failed, e.g. `prove: served names`; absent when all went well. */
+  stage: z.string().optional(),
+  message: z.string(),
+  shape: z.string(),
+  releaseId: z.string(),
+  /** Shape that serves now, proved; null: none. */
+  serves: z.string().nullable(),
+  epoch: z.int(),
+  startedAt: z.string(),
+  endedAt: z.string(),
+  /** From the old engine's stop to the proof of what serves now; 0: no outage. */
+  outageSeconds: z.number(),
+  /** The failed or replaced engine's log on the host. */
+  engineLog: z.string().optional(),
+});
+export type Outcome = z.infer<typeof outcomeSchema>;
+
+export const transactionSchema = z.strictObject({
+  version: z.literal(1),
+  claim: claimSchema,
+  shape: z.string(),
+  releaseId: z.string(),
+  /** Release to come back to; null: the slot was empty. */
+  previousReleaseId: z.string().nullable(),
+  phase: z.enum(phases),
+  startedAt: z.string(),
+  /** Set when the old engine is told to stop. */
+  stoppedAt: z.string().optional(),
+  /** Login that asked for it, as sudo says. */
+  by: z.string(),
+  outcome: outcomeSchema.optional(),
+});
+export type Transaction = z.infer<typeof transactionSchema>;
+
+/** State of the engine as the host sees it at one moment, without asking the model anything. */
+export const engineStates = ['serving', 'loading', 'stopped', 'failed', 'unhealthy'] as const;
+
+export const findingSchema = z.strictObject({
+  /** `refuse`: a cutover would be refused. `warn`: it would go on. `note`: for information. */
+  severity: z.enum(['refuse', 'warn', 'note']),
+  subject: z.string(),
+  message: z.string(),
+});
+export type Finding = z.infer<typeof findingSchema>;
+
+/** Answer of `slot inspect`: the quick look at a host, without a container started or a byte written. */
+export const inspectionSchema = z.strictObject({
+  version: z.literal(1),
+  agent: z.string(),
+  hostname: z.string(),
+  service: z.string(),
+  at: z.string(),
+  epoch: z.int().nonnegative(),
+  occupant: z
+    .strictObject({
+      shape: z.string(),
+      releaseId: z.string(),
+      engineIdentity: z.string(),
+      claim: claimSchema,
+      since: z.string(),
+      committed: z.boolean(),
+      state: z.enum(engineStates),
+      /** Parts of the conjunction that do not hold. */
+      faults: z.array(z.string()),
+      servedNames: z.array(z.string()),
+      port: z.int(),
+      /** systemd's InvocationID: changes with every start of the engine. */
+      invocation: z.string(),
+    })
+    .nullable(),
+  /** The transaction under way, or the last one. */
+  transaction: transactionSchema.extend({ running: z.boolean() }).nullable(),
+  installedUnit: z.strictObject({ path: z.string(), text: z.string() }).nullable(),
+  /** Outages of past cutovers to this shape on this host, in seconds, newest last. */
+  outages: z.array(z.number()),
+  quarantine: z.strictObject({ at: z.string(), stage: z.string(), message: z.string() }).nullable(),
+  findings: z.array(findingSchema),
+  /** Cached results of deep checks of this release, with their time. */
+  preflight: z.array(z.strictObject({ check: z.string(), at: z.string(), result: z.string() })),
+  memAvailableBytes: z.int(),
+  gpus: z.array(z.strictObject({ pci: z.string(), vramTotalBytes: z.int(), vramUsedBytes: z.int() })),
+});
+export type Inspection = z.infer<typeof inspectionSchema>;
