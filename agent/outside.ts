@@ -1,0 +1,178 @@
+import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { appendFile, mkdir, open, readdir, readFile, readlink, rename, rm, stat } from 'node:fs/promises';
+import { dirname } from 'node:path';
+
+export interface CommandResult {
+  /** Exit status; 128 + n when signal n ended it, 124 on its time limit, 127 when it could not be started. */
+  readonly exitCode: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface CommandOptions {
+  /** Text for standard input; default none: a child never reads its caller's. */
+  readonly input?: string;
+  /** Killed after this many seconds; default 60. */
+  readonly timeoutSeconds?: number;
+  /** Called with each line of output as it comes. */
+  readonly onLine?: (line: string) => void;
+}
+
+export interface HttpAnswer {
+  readonly status: number;
+  readonly body: string;
+}
+
+/** The one seam through which the agent touches the world: tests stand here, faults are injected here. */
+export interface Outside {
+  run(command: string, args: readonly string[], options?: CommandOptions): Promise<CommandResult>;
+  /** Whole answer within the limit in seconds, or an error that says what was missing. */
+  request(method: 'GET' | 'POST', url: string, body: unknown, timeoutSeconds: number): Promise<HttpAnswer>;
+  /** `undefined` when there is no such file. */
+  readText(path: string): Promise<string | undefined>;
+  /** Temporary name, sync, rename, directory sync: after a power cut the old or the new text is there. */
+  writeDurably(path: string, text: string): Promise<void>;
+  removeDurably(path: string): Promise<void>;
+  append(path: string, text: string): Promise<void>;
+  makeFolder(path: string): Promise<void>;
+  /** Names in a folder, sorted; none when there is no such folder. */
+  list(path: string): Promise<string[]>;
+  readLink(path: string): Promise<string | undefined>;
+  kindOf(path: string): Promise<'file' | 'folder' | 'other' | 'absent'>;
+  now(): Date;
+  sleep(seconds: number): Promise<void>;
+}
+
+export const realOutside: Outside = {
+  run,
+  request,
+  async readText(path) {
+    return absentAs(undefined, readFile(path, 'utf8'));
+  },
+  async writeDurably(path, text) {
+    const temporary = `${path}.${randomBytes(4).toString('hex')}`;
+    const file = await open(temporary, 'w', 0o644);
+    try {
+      await file.writeFile(text);
+      await file.sync();
+    } catch (error) {
+      await rm(temporary, { force: true });
+      throw error;
+    } finally {
+      await file.close();
+    }
+    await rename(temporary, path);
+    await syncFolder(dirname(path));
+  },
+  async removeDurably(path) {
+    await rm(path, { force: true, recursive: true });
+    await absentAs(undefined, syncFolder(dirname(path)));
+  },
+  append: (path, text) => appendFile(path, text),
+  async makeFolder(path) {
+    await mkdir(path, { recursive: true });
+  },
+  async list(path) {
+    return (await absentAs([], readdir(path))).sort();
+  },
+  async readLink(path) {
+    return readlink(path).catch(() => undefined);
+  },
+  async kindOf(path) {
+    const found = await absentAs(undefined, stat(path));
+    if (found === undefined) return 'absent';
+    if (found.isFile()) return 'file';
+    return found.isDirectory() ? 'folder' : 'other';
+  },
+  now: () => new Date(),
+  sleep: (seconds) => new Promise((resolve) => setTimeout(resolve, seconds * 1000)),
+};
+
+async function syncFolder(path: string): Promise<void> {
+  const folder = await open(path, 'r');
+  try {
+    await folder.sync();
+  } finally {
+    await folder.close();
+  }
+}
+
+async function absentAs<T>(instead: T, reading: Promise<T>): Promise<T> {
+  try {
+    return await reading;
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code;
+    if (code === 'ENOENT' || code === 'ENOTDIR') return instead;
+    throw error;
+  }
+}
+
+const signalNumbers: Readonly<Record<string, number>> = { SIGHUP: 1, SIGINT: 2, SIGKILL: 9, SIGTERM: 15 };
+
+function run(command: string, args: readonly string[], options: CommandOptions = {}): Promise<CommandResult> {
+  return new Promise((resolve) => {
+    const timeout = options.timeoutSeconds ?? 60;
+    const child = spawn(command, args, {
+      stdio: [options.input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
+      env: { ...process.env, LC_ALL: 'C.UTF-8', SYSTEMD_PAGER: '', SYSTEMD_COLORS: '0' },
+    });
+    let timedOut = false;
+    const timer = setTimeout(() => {
+      timedOut = true;
+      child.kill('SIGKILL');
+    }, timeout * 1000);
+    const output = { stdout: '', stderr: '' };
+    for (const stream of ['stdout', 'stderr'] as const) {
+      let partial = '';
+      child[stream]?.setEncoding('utf8').on('data', (text: string) => {
+        output[stream] += text;
+        if (options.onLine === undefined) return;
+        const lines = (partial + text).split(/[\r\n]+/);
+        partial = lines.pop() ?? '';
+        for (const line of lines) options.onLine(line);
+      });
+    }
+    child.on('error', (error) => {
+      clearTimeout(timer);
+      resolve({ exitCode: 127, stdout: '', stderr: `${command}: ${error.message}` });
+    });
+    child.on('close', (code, signal) => {
+      clearTimeout(timer);
+      if (timedOut) {
+        resolve({
+          exitCode: 124,
+          stdout: output.stdout,
+          stderr: `${output.stderr}\n${command}: no end within ${timeout} s`,
+        });
+      } else {
+        resolve({ exitCode: code ?? 128 + (signalNumbers[signal ?? ''] ?? 0), ...output });
+      }
+    });
+    if (options.input !== undefined) child.stdin?.on('error', () => undefined).end(options.input);
+  });
+}
+
+async function request(
+  method: 'GET' | 'POST',
+  url: string,
+  body: unknown,
+  timeoutSeconds: number,
+): Promise<HttpAnswer> {
+  let received = 'no answer';
+  try {
+    const response = await fetch(url, {
+      method,
+      signal: AbortSignal.timeout(timeoutSeconds * 1000),
+      ...(body === undefined
+        ? {}
+        : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
+    });
+    received = `headers with status ${response.status}, but not the whole body`;
+    return { status: response.status, body: await response.text() };
+  } catch (error) {
+    const reason =
+      error instanceof Error && error.cause instanceof Error ? error.cause.message : String(error);
+    throw new Error(`${method} ${url}: ${received} within ${timeoutSeconds} s (${reason})`);
+  }
+}

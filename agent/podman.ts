@@ -1,0 +1,55 @@
+import { z } from 'zod';
+import type { Outside } from './outside.ts';
+
+const containerSchema = z.object({
+  Id: z.string(),
+  State: z.object({ Status: z.string(), Pid: z.int(), StartedAt: z.string().optional() }),
+  ImageDigest: z.string().optional(),
+  Config: z.object({
+    Cmd: z.array(z.string()).nullish(),
+    Env: z.array(z.string()).nullish(),
+    Labels: z.record(z.string(), z.string()).nullish(),
+  }),
+});
+export type Container = z.infer<typeof containerSchema>;
+
+/** Label by which a container of ours tells what it was started from. */
+export const identityLabel = 'slot.identity';
+
+/** One container of root's store; `undefined` when there is none of that name. */
+export async function inspectContainer(outside: Outside, name: string): Promise<Container | undefined> {
+  const result = await outside.run('podman', ['container', 'inspect', name]);
+  if (result.exitCode !== 0) {
+    if (/no such container|no container with/i.test(result.stderr)) return undefined;
+    throw new Error(`podman container inspect ${name}: ${result.stderr.trim()}`);
+  }
+  return z.array(containerSchema).parse(JSON.parse(result.stdout))[0];
+}
+
+/** Names of all containers whose name begins with the given text. */
+export async function containersBeginningWith(outside: Outside, prefix: string): Promise<string[]> {
+  const result = await outside.run('podman', [
+    'ps',
+    '--all',
+    '--format={{.Names}}',
+    `--filter=name=^${prefix}`,
+  ]);
+  if (result.exitCode !== 0) throw new Error(`podman ps: ${result.stderr.trim()}`);
+  return result.stdout.split('\n').filter((name) => name !== '');
+}
+
+/**
+ * Whether exactly the pinned reference is there. An image can carry several digests, so its own idea of
+ * "the" digest is not asked.
+ */
+export async function imageState(
+  outside: Outside,
+  reference: string,
+): Promise<'present' | 'under another digest' | 'absent'> {
+  const { exitCode, stderr } = await outside.run('podman', ['image', 'exists', reference]);
+  if (exitCode === 0) return 'present';
+  if (exitCode !== 1) throw new Error(`podman image exists ${reference}: ${stderr.trim()}`);
+  const repository = reference.slice(0, reference.indexOf('@'));
+  const listed = await outside.run('podman', ['image', 'ls', '--quiet', repository]);
+  return listed.stdout.trim() === '' ? 'absent' : 'under another digest';
+}
