@@ -40,8 +40,30 @@ export const outcomeSchema = z.strictObject({
 });
 export type Outcome = z.infer<typeof outcomeSchema>;
 
+/** What the host records of the slot between transactions. */
+export const slotStateSchema = z.strictObject({
+  version: z.literal(1),
+  /** Grows with every change of occupant. */
+  epoch: z.int().nonnegative(),
+  occupant: z
+    .strictObject({
+      shape: z.string(),
+      releaseId: z.string(),
+      engineIdentity: z.string(),
+      claim: claimSchema,
+      since: z.string(),
+    })
+    .nullable(),
+  /** Release that held the slot before the occupant: what `slot rollback` goes back to. */
+  previousReleaseId: z.string().nullable(),
+});
+export type SlotState = z.infer<typeof slotStateSchema>;
+export type Occupant = NonNullable<SlotState['occupant']>;
+
 export const transactionSchema = z.strictObject({
   version: z.literal(1),
+  /** `cutover`: another engine. `record`: the engine goes on, what is recorded of it changes. `vacate`: the slot becomes empty. */
+  kind: z.enum(['cutover', 'record', 'vacate']),
   claim: claimSchema,
   shape: z.string(),
   releaseId: z.string(),
