@@ -1,0 +1,164 @@
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { LAB_USER } from './guest-tree.ts';
+import type { LabHost } from './host.ts';
+import { withLock } from './lock.ts';
+import { thaw } from './vm/freeze.ts';
+import {
+  countBoots,
+  findProcess,
+  killMachine,
+  launch,
+  launchOnFreePorts,
+  type MachineFiles,
+  waitUntilBooted,
+} from './vm/machine.ts';
+import type { Progress } from './vm/progress.ts';
+import { type SshConnection, sshConnection } from './vm/ssh.ts';
+import { createOverlay, ensureTemplate, vmFolder } from './vm/template.ts';
+
+export { canRunVm, type VmAbility } from './vm/ability.ts';
+
+export interface VmOptions {
+  /** Unique among the virtual machines of this lab cache: letters, digits and dashes, e.g. `lab-0`. */
+  readonly name: string;
+  /** The guest's memory; default 2048. Another size needs a template of its own. */
+  readonly memoryMiB?: number;
+  /** Told what happens while a template is made (three minutes, the first time only); default: nobody. */
+  readonly progress?: Progress;
+}
+
+const address = '127.0.0.1';
+
+/** What another process needs to go on with a running machine. */
+const machineRecord = z.strictObject({
+  memoryMiB: z.number(),
+  ports: z.strictObject({ ssh: z.number(), engine: z.number() }),
+  kernel: z.string(),
+  initrd: z.string(),
+  privateKeyPath: z.string(),
+  hostKey: z.string(),
+});
+type MachineRecord = z.infer<typeof machineRecord>;
+
+/**
+ * A fresh host with a kernel of its own, resumed from the template in a few seconds.
+ * Throws when a machine of this name runs already, or when the template is missing and cannot be made.
+ */
+export async function createVm({ name, memoryMiB = 2048, progress = () => {} }: VmOptions): Promise<LabHost> {
+  if (!/^[a-z0-9][a-z0-9-]{0,31}$/.test(name))
+    throw new Error(`"${name}" cannot name a lab: at most 32 lower-case letters, digits and dashes`);
+  const template = await ensureTemplate(memoryMiB, progress);
+  const folder = machineFolder(name);
+  return withLock(`vm-${name}`, async () => {
+    if (await findProcess(folder))
+      throw new Error(`a virtual machine named "${name}" runs already: take it down first`);
+    await rm(folder, { recursive: true, force: true });
+    await mkdir(folder, { recursive: true });
+    const files = { folder, kernel: template.kernel, initrd: template.initrd, disk: diskOf(folder) };
+    try {
+      await createOverlay({ backing: template.disk, format: 'qcow2', disk: files.disk });
+      const { machine, ports } = await launchOnFreePorts(files, {
+        memoryMiB,
+        memoryFile: { path: template.memoryFile, mapping: 'private' },
+        incoming: true,
+      });
+      await thaw(machine, template.stateFile);
+      machine.qmp.close();
+      const record: MachineRecord = {
+        memoryMiB,
+        ports,
+        kernel: template.kernel,
+        initrd: template.initrd,
+        ...template.keys,
+      };
+      await writeFile(recordOf(folder), JSON.stringify(record));
+      const connection = await connectionTo(folder, record);
+      await connection.connect();
+      await becomeOneself(connection, name);
+      return vmHost(name, record, connection);
+    } catch (error) {
+      await killMachine(folder);
+      throw error;
+    }
+  });
+}
+
+/** The machine of this name that another process created. Throws when none runs. */
+export async function attachVm(name: string): Promise<LabHost> {
+  const folder = machineFolder(name);
+  const record = await readFile(recordOf(folder), 'utf8').catch(() => undefined);
+  if (record === undefined)
+    throw new Error(`no virtual machine named "${name}": there is no ${recordOf(folder)}`);
+  const parsed = machineRecord.parse(JSON.parse(record));
+  return vmHost(name, parsed, await connectionTo(folder, parsed));
+}
+
+/** The names of all machines of this lab cache that were created and not taken down, running or not. */
+export async function listVms(): Promise<string[]> {
+  return readdir(join(vmFolder(), 'run')).catch(() => []);
+}
+
+function vmHost(name: string, record: MachineRecord, connection: SshConnection): LabHost {
+  const folder = machineFolder(name);
+  const files: MachineFiles = { folder, kernel: record.kernel, initrd: record.initrd, disk: diskOf(folder) };
+  return {
+    kind: 'vm',
+    name,
+    address,
+    sshPort: record.ports.ssh,
+    user: LAB_USER,
+    privateKeyPath: record.privateKeyPath,
+    hostKey: record.hostKey,
+    engineUrl: `http://${address}:${record.ports.engine}`,
+    ssh: connection.run,
+    async reboot() {
+      const boots = await countBoots(folder);
+      await connection.run('systemctl --no-block reboot', { root: true });
+      await waitUntilBooted(folder, boots + 1);
+      await connection.connect();
+    },
+    async cutPower() {
+      await killMachine(folder);
+      const { qmp } = await launch(files, { memoryMiB: record.memoryMiB, ports: record.ports });
+      qmp.close();
+      await waitUntilBooted(folder);
+      await connection.connect();
+    },
+    async down() {
+      await connection.disconnect();
+      await killMachine(folder);
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+function connectionTo(folder: string, record: MachineRecord): Promise<SshConnection> {
+  return sshConnection({
+    folder,
+    address,
+    port: record.ports.ssh,
+    user: LAB_USER,
+    privateKeyPath: record.privateKeyPath,
+    hostKey: record.hostKey,
+  });
+}
+
+/** A resumed guest's clock stands where it was frozen, and its name is the template's. */
+async function becomeOneself(connection: SshConnection, name: string): Promise<void> {
+  const setClock = () =>
+    connection.run(`date -s @${((Date.now() + 50) / 1000).toFixed(3)} >/dev/null`, { root: true });
+  await connection.run(
+    `echo ${name} >/etc/hostname; hostname ${name}; echo '127.0.1.1 ${name}' >>/etc/hosts`,
+    { root: true },
+  );
+  await setClock();
+  // The first command of a kind is slow (its pages are copied), which sets the clock late.
+  const result = await setClock();
+  if (result.exitCode !== 0) throw new Error(`the clock of "${name}" could not be set: ${result.stderr}`);
+}
+
+const machineFolder = (name: string): string => join(vmFolder(), 'run', name);
+const recordOf = (folder: string): string => join(folder, 'machine.json');
+const diskOf = (folder: string): string => join(folder, 'disk.qcow2');

@@ -1,0 +1,240 @@
+import { spawn } from 'node:child_process';
+import { closeSync, openSync } from 'node:fs';
+import { readFile, rm } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { openQmp, type Qmp } from './qmp.ts';
+
+export const emulator = 'qemu-system-x86_64';
+
+/** The line that the guest's last boot unit writes to its serial console. */
+export const readyLine = 'LAB-READY';
+
+/** What decides how the guest's hardware looks: a frozen guest can only be resumed under the very same. */
+export const hardware = [
+  // `max` without nested virtualization, and without 5-level paging, with which QEMU corrupts the guest silently.
+  ['-machine', 'q35'],
+  ['-accel', 'tcg,thread=multi'],
+  ['-cpu', 'max,svm=off,la57=off'],
+  ['-smp', '2'],
+  ['-device', 'virtio-blk-pci,drive=disk'],
+  ['-device', 'virtio-net-pci,netdev=net,romfile='],
+  ['-device', 'virtio-rng-pci'],
+  ['-device', 'vmgenid,guid=auto'],
+  ['-append', 'root=/dev/vda rw console=ttyS0 quiet systemd.show_status=0 mitigations=off'],
+] as const;
+
+/** Of template and run alike: a guest that booted under `writethrough` sends no flushes, and a power cut would lose synced data. */
+export const diskCache = 'writeback';
+
+export interface MachineFiles {
+  /** Where the machine's own files lie: sockets, log, serial console, process id. */
+  readonly folder: string;
+  readonly kernel: string;
+  readonly initrd: string;
+  /** The qcow2 disk. */
+  readonly disk: string;
+}
+
+export interface ForwardedPorts {
+  /** Port on 127.0.0.1 of this machine that leads to the guest's port 22. */
+  readonly ssh: number;
+  /** Port on 127.0.0.1 of this machine that leads to the guest's port 7770. */
+  readonly engine: number;
+}
+
+export interface LaunchOptions {
+  readonly memoryMiB: number;
+  readonly ports: ForwardedPorts;
+  /** The guest's memory as a file; default anonymous memory. `shared` writes to it, `private` leaves it as it is. */
+  readonly memoryFile?: { readonly path: string; readonly mapping: 'shared' | 'private' };
+  /** Wait for a frozen guest instead of booting. */
+  readonly incoming?: boolean;
+}
+
+/** A running QEMU. */
+export interface Machine {
+  readonly processId: number;
+  readonly qmp: Qmp;
+}
+
+/** The address range that QEMU's user network gives out; there the guest sees this machine as 10.0.2.2. */
+export const guestNetwork = { address: '10.0.2.15/24', gateway: '10.0.2.2', nameServer: '10.0.2.3' };
+
+/** Another process took a port between its choice and QEMU's bind. */
+class PortTaken extends Error {}
+
+/** Starts QEMU detached from this process and waits until it answers on its control socket. */
+export async function launch(files: MachineFiles, options: LaunchOptions): Promise<Machine> {
+  await Promise.all(
+    [controlSocket(files.folder), serialLog(files.folder)].map((path) => rm(path, { force: true })),
+  );
+  const log = openSync(emulatorLog(files.folder), 'w');
+  const child = spawn(emulator, commandLine(files, options), {
+    detached: true,
+    stdio: ['ignore', log, log],
+  });
+  closeSync(log);
+  const spawnFailure = new Promise<never>((_, reject) => child.once('error', reject));
+  child.unref();
+  return Promise.race([
+    spawnFailure,
+    connectControl(
+      files.folder,
+      () => child.pid,
+      () => child.exitCode,
+    ),
+  ]);
+}
+
+async function connectControl(
+  folder: string,
+  processId: () => number | undefined,
+  exitCode: () => number | null,
+): Promise<Machine> {
+  const deadline = Date.now() + 60_000;
+  for (;;) {
+    const pid = processId();
+    if (exitCode() !== null) throw await startFailure(folder);
+    try {
+      const qmp = await openQmp(controlSocket(folder));
+      if (pid === undefined) throw new Error(`${emulator} answers but has no process id`);
+      return { processId: pid, qmp };
+    } catch (error) {
+      if (Date.now() > deadline) throw error;
+      await sleep(20);
+    }
+  }
+}
+
+async function startFailure(folder: string): Promise<Error> {
+  const said = (await readFile(emulatorLog(folder), 'utf8')).trim();
+  if (said.includes('Could not set up host forwarding rule')) return new PortTaken(said);
+  return new Error(`${emulator} ended at its start: ${said} (log: ${emulatorLog(folder)})`);
+}
+
+function commandLine(files: MachineFiles, options: LaunchOptions): string[] {
+  const memory = `${options.memoryMiB}M`;
+  const { ports, memoryFile } = options;
+  return [
+    ...['-nodefaults', '-no-user-config', '-display', 'none'],
+    ...hardware.flat(),
+    ...['-m', memory],
+    ...(memoryFile
+      ? [
+          '-object',
+          `memory-backend-file,id=ram,size=${memory},mem-path=${escapeComma(memoryFile.path)},share=${memoryFile.mapping === 'shared' ? 'on' : 'off'}`,
+          ...['-machine', 'memory-backend=ram'],
+        ]
+      : []),
+    ...['-kernel', files.kernel, '-initrd', files.initrd],
+    ...['-drive', `file=${escapeComma(files.disk)},if=none,id=disk,format=qcow2,cache=${diskCache}`],
+    '-netdev',
+    `user,id=net,hostfwd=tcp:127.0.0.1:${ports.ssh}-:22,hostfwd=tcp:127.0.0.1:${ports.engine}-:7770`,
+    ...['-serial', `file:${escapeComma(serialLog(files.folder))}`],
+    ...['-qmp', `unix:${escapeComma(controlSocket(files.folder))},server=on,wait=off`],
+    ...['-pidfile', processIdFile(files.folder)],
+    ...(options.incoming ? ['-incoming', 'defer'] : []),
+  ];
+}
+
+/** QEMU's option lists take a doubled comma for a literal one. */
+function escapeComma(path: string): string {
+  return path.replaceAll(',', ',,');
+}
+
+const controlSocket = (folder: string): string => join(folder, 'qmp');
+const emulatorLog = (folder: string): string => join(folder, 'qemu.log');
+export const serialLog = (folder: string): string => join(folder, 'serial.log');
+const processIdFile = (folder: string): string => join(folder, 'qemu.pid');
+
+/**
+ * Waits for the guest's ready line number `boots` since the machine was launched (1: the first boot).
+ * Default limit 240 s: a boot takes 20 s on idle cores, several times that on busy ones.
+ */
+export async function waitUntilBooted(machineFolder: string, boots = 1, limitSeconds = 240): Promise<void> {
+  const deadline = Date.now() + limitSeconds * 1000;
+  for (;;) {
+    if ((await countBoots(machineFolder)) >= boots) return;
+    if ((await findProcess(machineFolder)) === undefined)
+      throw await bootFailure(machineFolder, 'the machine ended during its boot');
+    if (Date.now() > deadline)
+      throw await bootFailure(machineFolder, `no "${readyLine}" within ${limitSeconds} s`);
+    await sleep(50);
+  }
+}
+
+/** How often the guest came up since the machine was launched. */
+export async function countBoots(machineFolder: string): Promise<number> {
+  const console = await readFile(serialLog(machineFolder), 'latin1').catch(() => '');
+  return console.split(readyLine).length - 1;
+}
+
+async function bootFailure(folder: string, reason: string): Promise<Error> {
+  const console = await readFile(serialLog(folder), 'latin1').catch(() => '');
+  return new Error(
+    `${reason}; last lines of ${serialLog(folder)}:\n${console.trimEnd().split('\n').slice(-10).join('\n')}`,
+  );
+}
+
+/** The process id of the QEMU that runs from this folder, or undefined: a recycled id is told by its command line. */
+export async function findProcess(machineFolder: string): Promise<number | undefined> {
+  const recorded = Number(await readFile(processIdFile(machineFolder), 'utf8').catch(() => ''));
+  if (!recorded) return undefined;
+  const commandLine = await readFile(`/proc/${recorded}/cmdline`, 'utf8').catch(() => '');
+  return commandLine.split('\0').includes(processIdFile(machineFolder)) ? recorded : undefined;
+}
+
+/** Ends the QEMU of this folder as a power cut does: nothing in the guest, nor QEMU itself, gets to finish anything. */
+export async function killMachine(machineFolder: string): Promise<void> {
+  for (;;) {
+    const processId = await findProcess(machineFolder);
+    if (processId === undefined) return;
+    process.kill(processId, 'SIGKILL');
+    await sleep(10);
+  }
+}
+
+/** Like `launch`, on ports of its own choice. */
+export async function launchOnFreePorts(
+  files: MachineFiles,
+  options: Omit<LaunchOptions, 'ports'>,
+): Promise<{ machine: Machine; ports: ForwardedPorts }> {
+  for (let attempt = 1; ; attempt++) {
+    const ports = await choosePorts();
+    try {
+      return { machine: await launch(files, { ...options, ports }), ports };
+    } catch (error) {
+      if (!(error instanceof PortTaken) || attempt === 5) throw error;
+    }
+  }
+}
+
+const firstPort = 20_000;
+const lastPort = 29_999;
+
+/**
+ * Chooses two free ports below the range of ephemeral ports, so that no outgoing connection takes them while the
+ * machine is off; QEMU's bind is what reserves them (PortTaken: choose again).
+ */
+async function choosePorts(): Promise<ForwardedPorts> {
+  const ssh = await freePort(() => true);
+  return { ssh, engine: await freePort((port) => port !== ssh) };
+}
+
+async function freePort(wanted: (port: number) => boolean): Promise<number> {
+  for (let attempt = 0; attempt < 200; attempt++) {
+    const port = firstPort + Math.floor(Math.random() * (lastPort - firstPort + 1));
+    if (wanted(port) && (await isFree(port))) return port;
+  }
+  throw new Error(`no free port on 127.0.0.1 between ${firstPort} and ${lastPort}`);
+}
+
+function isFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const probe = createServer();
+    probe.once('error', () => resolve(false));
+    probe.listen({ port, host: '127.0.0.1', exclusive: true }, () => probe.close(() => resolve(true)));
+  });
+}

@@ -1,0 +1,158 @@
+import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { execa } from 'execa';
+import { labCache } from '../cache.ts';
+import { guestTree, LAB_USER, type LabKeys } from '../guest-tree.ts';
+import { withLock } from '../lock.ts';
+import { freeze } from './freeze.ts';
+import { buildImage, imageFiles, imageRecipe, vmPackages } from './image.ts';
+import {
+  diskCache,
+  emulator,
+  findProcess,
+  hardware,
+  killMachine,
+  launchOnFreePorts,
+  waitUntilBooted,
+} from './machine.ts';
+import { type Progress, phase } from './progress.ts';
+import { type SshConnection, sshConnection } from './ssh.ts';
+
+/** A booted guest, frozen: every virtual machine of the lab is resumed from one, none ever writes to it. */
+export interface Template {
+  readonly folder: string;
+  readonly kernel: string;
+  readonly initrd: string;
+  readonly disk: string;
+  readonly memoryFile: string;
+  readonly stateFile: string;
+  readonly keys: LabKeys;
+}
+
+/**
+ * Run once as root before the freeze, so that a fresh host finds programs, libraries and kernel modules in memory:
+ * a container on either kind of network, and the tools that a login uses. What it leaves is an empty podman store.
+ */
+const warmUp = `set -e
+podman info >/dev/null
+tar -C / -c usr/bin/busybox | podman import -q - warm-up >/dev/null
+podman run --rm --network=host warm-up /usr/bin/busybox true
+podman run --rm warm-up /usr/bin/busybox true
+systemd-run --wait --quiet true
+systemctl daemon-reload
+podman rmi --all --force >/dev/null
+curl --version >/dev/null
+journalctl --sync
+sync`;
+
+/** Where templates and running machines lie. */
+export const vmFolder = (): string => join(labCache(), 'vm');
+
+/**
+ * The template for machines of this size, made on the first call (root, three minutes) and again whenever the tree,
+ * the emulator or an option of either changed; processes that want the same one wait for the first.
+ */
+export async function ensureTemplate(memoryMiB: number, progress: Progress): Promise<Template> {
+  const tree = await guestTree({ extraPackages: vmPackages, progress });
+  const key = await templateKey(tree.recipe, memoryMiB);
+  const template = templateIn(templateFolder(key), tree.keys);
+  if (existsSync(template.folder)) return template;
+  await withLock(`vm-template-${key}`, async () => {
+    if (existsSync(template.folder)) return;
+    await mkdir(vmFolder(), { recursive: true });
+    const unfinished = await mkdtemp(join(vmFolder(), 'unfinished-'));
+    try {
+      await build(tree.path, templateIn(unfinished, tree.keys), memoryMiB, progress);
+      await rename(unfinished, template.folder);
+    } finally {
+      await killMachine(unfinished);
+      await rm(unfinished, { recursive: true, force: true });
+    }
+  });
+  return template;
+}
+
+/** Whether the template can be used without root, that is, without anything being made. */
+export async function templateExists(memoryMiB: number): Promise<boolean> {
+  // Without root a missing tree is an error, not the beginning of a debootstrap.
+  const tree = await guestTree({ extraPackages: vmPackages }).catch(() => undefined);
+  if (tree === undefined) return false;
+  return existsSync(templateFolder(await templateKey(tree.recipe, memoryMiB)));
+}
+
+const templateFolder = (key: string): string => join(vmFolder(), `template-${key}`);
+
+function templateIn(folder: string, keys: LabKeys): Template {
+  const { kernel, initrd } = imageFiles(folder);
+  return {
+    ...{ folder, kernel, initrd, keys },
+    disk: join(folder, 'warm.qcow2'),
+    memoryFile: join(folder, 'warm.memory'),
+    stateFile: join(folder, 'warm.state'),
+  };
+}
+
+async function templateKey(treeRecipe: string, memoryMiB: number): Promise<string> {
+  const { stdout: emulatorVersion } = await execa(emulator, ['--version']);
+  const ingredients = [treeRecipe, emulatorVersion, memoryMiB, hardware, diskCache, imageRecipe, warmUp];
+  return createHash('sha256').update(JSON.stringify(ingredients)).digest('hex').slice(0, 16);
+}
+
+async function build(
+  treePath: string,
+  template: Template,
+  memoryMiB: number,
+  progress: Progress,
+): Promise<void> {
+  const image = await phase(progress, 'kernel and disk', 10, () => buildImage(treePath, template.folder));
+  // Relative, so that the folder can be renamed.
+  await createOverlay({
+    backing: image.disk.slice(template.folder.length + 1),
+    format: 'raw',
+    disk: template.disk,
+  });
+  const { machine, ports } = await launchOnFreePorts(template, {
+    memoryMiB,
+    memoryFile: { path: template.memoryFile, mapping: 'shared' },
+  });
+  await phase(progress, 'first boot', 45, () => waitUntilBooted(template.folder));
+  const connection = await sshConnection({
+    folder: template.folder,
+    address: '127.0.0.1',
+    port: ports.ssh,
+    user: LAB_USER,
+    privateKeyPath: template.keys.privateKeyPath,
+    hostKey: template.keys.hostKey,
+  });
+  await phase(progress, 'warm-up of podman', 40, () => warm(connection));
+  await phase(progress, 'freeze', 5, async () => {
+    // Time for the guest to close the connection: nobody would answer it after a resume.
+    await sleep(2000);
+    await freeze(machine, template.stateFile);
+    while (await findProcess(template.folder)) await sleep(20);
+  });
+}
+
+async function warm(connection: SshConnection): Promise<void> {
+  await connection.connect();
+  try {
+    const result = await connection.run(warmUp, { root: true });
+    if (result.exitCode !== 0)
+      throw new Error(`the warm-up of the vm template failed (exit ${result.exitCode}): ${result.stderr}`);
+  } finally {
+    await connection.disconnect();
+  }
+}
+
+/** A new disk that reads from `backing` what was not written to it. */
+export async function createOverlay(overlay: {
+  backing: string;
+  format: 'raw' | 'qcow2';
+  disk: string;
+}): Promise<void> {
+  const { backing, format, disk } = overlay;
+  await execa('qemu-img', ['create', '-q', '-f', 'qcow2', '-b', backing, '-F', format, disk]);
+}
