@@ -1,0 +1,38 @@
+import { readFileSync } from 'node:fs';
+import type { types } from '@pulumi/command';
+import type { SshEndpoint, SshTarget } from '../remote/ssh.ts';
+
+/**
+ * The same machine, login and pinned keys as `remote/ssh.ts` reaches, for resources of Pulumi's command
+ * provider. A configured private key is read here and kept as a secret in the state; the socket of an ssh
+ * agent is not named, so that it does not turn up as a change with every login of an operator.
+ * @throws when the configured private key cannot be read
+ */
+export function connectionOf(target: SshTarget): types.input.remote.ConnectionArgs {
+  return {
+    ...endpointOf(target),
+    ...(target.jump === undefined ? {} : { proxy: endpointOf(target.jump) }),
+  };
+}
+
+function endpointOf(endpoint: SshEndpoint) {
+  return {
+    host: endpoint.address,
+    port: endpoint.port,
+    user: endpoint.user,
+    hostKey: endpoint.hostKey,
+    dialErrorLimit: 5,
+    perDialTimeout: 10,
+    ...(endpoint.privateKeyPath === undefined ? {} : { privateKey: privateKeyAt(endpoint.privateKeyPath) }),
+  };
+}
+
+function privateKeyAt(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    throw new Error(
+      `privateKeyPath ${path}: ${(error as Error).message}; leave it out to use the ssh agent's keys`,
+    );
+  }
+}

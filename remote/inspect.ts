@@ -1,0 +1,70 @@
+import { z } from 'zod';
+import { type Inspection, inspectionSchema } from '../shape/inspection.ts';
+import { slotProgram } from '../shape/names.ts';
+import type { Release } from '../shape/release.ts';
+import { asRoot, runOnHost, SshFailure, type SshTarget } from './ssh.ts';
+
+export interface InspectedHost extends SshTarget {
+  /** Name of the host's stack, e.g. `dankserver`. */
+  readonly name: string;
+  readonly service: string;
+}
+
+export type HostView =
+  | { readonly kind: 'inspected'; readonly inspection: Inspection }
+  | { readonly kind: 'unreachable'; readonly failure: SshFailure }
+  /** The host stack has to run first, which `message` says with the command. */
+  | { readonly kind: 'not-set-up'; readonly message: string };
+
+/** Not an exit code of the agent, of sudo or of a shell. */
+const agentMissing = 93;
+
+/**
+ * Asks the host who holds the slot and whether `release` could take it. One connection, nothing written there.
+ * @throws when the host's program fails for another reason than those of HostView
+ */
+export async function inspectHost(host: InspectedHost, release: Release | undefined): Promise<HostView> {
+  const command = `sh -c 'test -e ${slotProgram} || exit ${agentMissing}; exec ${asRoot(host.user, slotProgram)} inspect'`;
+  const input = JSON.stringify({ service: host.service, release });
+  let answer: Awaited<ReturnType<typeof runOnHost>>;
+  try {
+    answer = await runOnHost(host, command, { input, timeoutSeconds: 30 });
+  } catch (error) {
+    if (error instanceof SshFailure) return { kind: 'unreachable', failure: error };
+    throw error;
+  }
+  if (answer.exitCode === agentMissing) {
+    return {
+      kind: 'not-set-up',
+      message: `${host.name} is not set up: run \`pulumi up -s ${host.name}\` first`,
+    };
+  }
+  if (answer.exitCode !== 0) {
+    throw new Error(
+      `${host.name}: \`slot inspect\` ended with exit code ${answer.exitCode}: ${answer.stderr.trim() || 'no message'}`,
+    );
+  }
+  return viewOf(host, answer.stdout);
+}
+
+export function viewOf(host: Pick<InspectedHost, 'name'>, answer: string): HostView {
+  const document = parseJson(answer);
+  const parsed = inspectionSchema.safeParse(document);
+  if (parsed.success) return { kind: 'inspected', inspection: parsed.data };
+  const agent = z.object({ agent: z.string() }).safeParse(document).data?.agent ?? 'of unknown version';
+  return {
+    kind: 'not-set-up',
+    message:
+      `${host.name}: its agent ${agent} answers in another form than this checkout expects ` +
+      `(${z.prettifyError(parsed.error).split('\n').slice(0, 2).join(' ')}): ` +
+      `bring both to the same version with \`pulumi up -s ${host.name}\``,
+  };
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
