@@ -1,0 +1,117 @@
+import { type HostConfig, hostSchema } from './host.ts';
+import { at } from './operator-supplied.ts';
+import { ConfigurationError, type Path, type Problem } from './problems.ts';
+import { unknownKeyRemedy } from './schema-keys.ts';
+import { type ShapeConfig, shapeSchema } from './shape.ts';
+import { readStrictYaml } from './strict-yaml.ts';
+import { dataOf, validate } from './validation.ts';
+
+export { ConfigurationError, type Problem } from './problems.ts';
+
+/** What a stack file describes: a machine, or what a machine serves. */
+export type StackFile =
+  | { readonly kind: 'host'; readonly host: HostConfig }
+  | {
+      readonly kind: 'shape';
+      readonly shape: ShapeConfig;
+      /** `slot:hostsFolder`: where the host stack files lie; undefined: in the project's folder. */
+      readonly hostsFolder: string | undefined;
+    };
+
+/** Keys of the namespace `slot:`. */
+const ownKeys = ['slot:host', 'slot:shape', 'slot:hostsFolder'];
+
+/** Keys of a stack file that Pulumi itself reads. */
+const pulumiKeys = ['config', 'encryptionsalt', 'encryptedkey', 'secretsprovider', 'environment'];
+
+/**
+ * Reads a stack file as strictly as its values matter: a word that YAML readers type differently is refused,
+ * and so is every unknown key. `file` is its name for messages, `Pulumi.<stack>.yaml`.
+ *
+ * @throws ConfigurationError with everything that is wrong, at once
+ */
+export function loadStackFile(file: string, text: string): StackFile {
+  const yaml = readStrictYaml(file, text);
+  const config = at(yaml.content, ['config']);
+  const found = ownKeys.filter((key) => at(config, [key]) !== undefined);
+  const problems = [
+    ...keyProblems(file, yaml.content, config),
+    ...found.flatMap((key) => yaml.disputesBelow(['config', key], key)),
+    ...hostsFolderProblems(file, at(config, ['slot:hostsFolder'])),
+  ];
+  const subject = (kind: 'host' | 'shape') => ({
+    kind,
+    file,
+    value: at(config, [`slot:${kind}`]),
+    sourceAt: (path: Path) => yaml.sourceAt(['config', `slot:${kind}`, ...path]),
+  });
+  const isHost = found.includes('slot:host');
+  if (isHost === found.includes('slot:shape')) {
+    throw new ConfigurationError([
+      ...problems,
+      {
+        file,
+        key: 'config',
+        value: isHost ? 'both' : undefined,
+        limit: 'must hold either slot:host or slot:shape',
+        remedy: 'slot:host describes a machine, slot:shape what one serves',
+      },
+    ]);
+  }
+  if (isHost) return { kind: 'host', host: dataOf(validate(hostSchema, subject('host')), problems) };
+  const shape = dataOf(validate(shapeSchema, subject('shape')), problems);
+  return { kind: 'shape', shape, hostsFolder: at(config, ['slot:hostsFolder']) as string | undefined };
+}
+
+/**
+ * Validates the value of `slot:host`, as Pulumi hands it over.
+ *
+ * @throws ConfigurationError with everything that is wrong, at once
+ */
+export function parseHost(value: unknown, file: string): HostConfig {
+  return dataOf(validate(hostSchema, { kind: 'host', file, value, sourceAt: () => undefined }));
+}
+
+/**
+ * Validates the value of `slot:shape`, as Pulumi hands it over.
+ *
+ * @throws ConfigurationError with everything that is wrong, at once
+ */
+export function parseShape(value: unknown, file: string): ShapeConfig {
+  return dataOf(validate(shapeSchema, { kind: 'shape', file, value, sourceAt: () => undefined }));
+}
+
+function keyProblems(file: string, content: unknown, config: unknown): readonly Problem[] {
+  const unknown = (name: string, key: string, known: readonly string[]): Problem => ({
+    file,
+    key,
+    value: undefined,
+    limit: 'is not a known key',
+    remedy: unknownKeyRemedy(name, known),
+  });
+  return [
+    ...keysOf(content)
+      .filter((key) => !pulumiKeys.includes(key))
+      .map((key) => unknown(key, key, pulumiKeys)),
+    ...keysOf(config)
+      .filter((key) => !ownKeys.includes(key) && looksLikeOurs(key, at(config, [key])))
+      .map((key) => unknown(key, key, ownKeys)),
+  ];
+}
+
+/** Ours, without a namespace, or a map under one of our names in another project's namespace. */
+function looksLikeOurs(key: string, value: unknown): boolean {
+  const [namespace, ...name] = key.split(':');
+  if (name.length !== 1 || namespace === 'slot') return true;
+  return ownKeys.includes(`slot:${name[0]}`) && value !== null && typeof value === 'object';
+}
+
+function keysOf(value: unknown): readonly string[] {
+  return value !== null && typeof value === 'object' ? Object.keys(value) : [];
+}
+
+function hostsFolderProblems(file: string, value: unknown): readonly Problem[] {
+  if (value === undefined || (typeof value === 'string' && value !== '')) return [];
+  const remedy = 'name the folder where the host stack files lie, or leave it out';
+  return [{ file, key: 'slot:hostsFolder', value: JSON.stringify(value), limit: 'must be text', remedy }];
+}

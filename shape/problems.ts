@@ -1,0 +1,44 @@
+/** One thing that is wrong with a configuration. */
+export interface Problem {
+  readonly file: string;
+  /** Key path as `pulumi config set --path` takes it, e.g. `slot:shape.engine.image.digest`; empty: the file. */
+  readonly key: string;
+  /** What is there, as written and shortened; undefined: nothing. */
+  readonly value: string | undefined;
+  /** What it must be or must not be. */
+  readonly limit: string;
+  /** What to do next. */
+  readonly remedy: string;
+}
+
+/** All that is wrong with a configuration, at once. */
+export class ConfigurationError extends Error {
+  readonly problems: readonly Problem[];
+
+  constructor(problems: readonly Problem[]) {
+    super(problems.map(describe).join('\n'));
+    this.name = 'ConfigurationError';
+    this.problems = problems;
+  }
+}
+
+function describe({ file, key, value, limit, remedy }: Problem): string {
+  const subject = [file, key].filter((part) => part !== '').join(': ');
+  const found = value === undefined ? '' : ` (it is ${value})`;
+  return `${subject}: ${limit}${found}\n${remedy.replaceAll(/^/gm, '    ')}`;
+}
+
+export type Path = readonly PropertyKey[];
+
+/** Spells a path below a configuration key as Pulumi does: `slot:host`, `gpus`, 0 → `slot:host.gpus[0]`. */
+export function spell(root: string, path: Path): string {
+  return path.reduce<string>((spelled, part) => {
+    if (typeof part === 'number') return `${spelled}[${part}]`;
+    const name = String(part);
+    return /^[\w:-]+$/.test(name) ? `${spelled}.${name}` : `${spelled}[${JSON.stringify(name)}]`;
+  }, root);
+}
+
+export function shorten(text: string): string {
+  return text.length > 80 ? `${text.slice(0, 77)}…` : text;
+}

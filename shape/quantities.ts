@@ -1,0 +1,71 @@
+import { z } from 'zod';
+
+const bytesPerUnit: Readonly<Record<string, number>> = {
+  B: 1,
+  KiB: 2 ** 10,
+  MiB: 2 ** 20,
+  GiB: 2 ** 30,
+  TiB: 2 ** 40,
+};
+
+const secondsPerUnit: Readonly<Record<string, number>> = { ms: 0.001, s: 1, min: 60, h: 3600 };
+
+/** An amount of memory or disk: always written with its unit, e.g. `64 MiB`, `1.5 GiB`, `512 B`. */
+export class ByteSize {
+  readonly bytes: number;
+
+  private constructor(bytes: number) {
+    this.bytes = bytes;
+  }
+
+  /** Undefined when the text is not wholly a number of whole bytes with one of the units B, KiB, MiB, GiB, TiB. */
+  static parse(text: string): ByteSize | undefined {
+    const bytes = amount(text, bytesPerUnit);
+    return bytes === undefined || !Number.isSafeInteger(bytes) ? undefined : new ByteSize(bytes);
+  }
+}
+
+/** A span of time: always written with its unit, e.g. `20 min`, `1.5 s`, `250 ms`, `2 h`. */
+export class Duration {
+  readonly seconds: number;
+
+  private constructor(seconds: number) {
+    this.seconds = seconds;
+  }
+
+  /** Undefined when the text is not wholly a number with one of the units ms, s, min, h. */
+  static parse(text: string): Duration | undefined {
+    const seconds = amount(text, secondsPerUnit);
+    return seconds === undefined ? undefined : new Duration(seconds);
+  }
+}
+
+function amount(text: string, units: Readonly<Record<string, number>>): number | undefined {
+  const [, digits, unit] = /^(\d{1,15}(?:\.\d{1,9})?) ?([A-Za-z]+)$/.exec(text) ?? [];
+  if (digits === undefined || unit === undefined || !Object.hasOwn(units, unit)) return undefined;
+  return Number(digits) * (units[unit] as number);
+}
+
+/** Configuration text such as `64 MiB`; a bare number is refused, because nobody can see its unit. */
+export const byteSizeSchema = quantity((text) => ByteSize.parse(text), Object.keys(bytesPerUnit), '64 MiB');
+
+/** Configuration text such as `20 min`; a bare number is refused, because nobody can see its unit. */
+export const durationSchema = quantity((text) => Duration.parse(text), Object.keys(secondsPerUnit), '20 min');
+
+function quantity<T>(parse: (text: string) => T | undefined, units: readonly string[], example: string) {
+  const message = `must be text: a number and one of the units ${units.join(', ')}`;
+  const params = { remedy: `write it with its unit, e.g. '${example}'` };
+  return z.preprocess(
+    (value, context) => {
+      if (typeof value !== 'number') return value;
+      context.addIssue({ code: 'custom', message, params });
+      return z.NEVER;
+    },
+    z.string().transform((text, context): T => {
+      const parsed = parse(text);
+      if (parsed !== undefined) return parsed;
+      context.addIssue({ code: 'custom', message, params });
+      return z.NEVER;
+    }),
+  );
+}

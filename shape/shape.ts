@@ -1,0 +1,82 @@
+import { z } from 'zod';
+import { engineSchema } from './engines/engine.ts';
+import { byteSizeSchema, durationSchema } from './quantities.ts';
+import { absolutePathSchema, hostPathSchema, lineSchema, nameSchema } from './text.ts';
+
+const sha256Schema = z.string().regex(/^[0-9a-f]{64}$/, 'must be 64 lower-case hexadecimal digits');
+
+/** One unified diff and the one file that it changes. */
+const patchSchema = z.strictObject({
+  /** File below the project's `patches/` folder. */
+  diff: hostPathSchema,
+  /** Absolute path of the file inside the image. */
+  target: absolutePathSchema,
+  /** Of the file before this diff. */
+  baseSha256: sha256Schema,
+  /** Of the file after this diff. */
+  patchedSha256: sha256Schema,
+});
+
+const limitsSchema = z.strictObject({
+  /** Memory that the engine may pin: `infinity` or a size; default 8 MiB, systemd's own. */
+  memlock: z
+    .union([z.literal('infinity'), byteSizeSchema], {
+      error: "must be infinity or text: a number and its unit, e.g. '64 MiB'",
+    })
+    .prefault('8 MiB'),
+  /** Open files; default 65,536. */
+  nofile: z.int().positive().default(65_536),
+  /** Processes and threads; default `infinity`. */
+  pids: z
+    .union([z.literal('infinity'), z.int().positive()], {
+      error: 'must be infinity or a whole number above 0',
+    })
+    .default('infinity'),
+});
+
+const deadlinesSchema = z.strictObject({
+  /** Wait for running requests to end before the engine is stopped; default none. */
+  drain: durationSchema.prefault('0 s'),
+  /** From the stop to an empty slot; default 1 min. */
+  stop: durationSchema.prefault('1 min'),
+  /** From the start to the first healthy answer; default 20 min. */
+  boot: durationSchema.prefault('20 min'),
+  /** Each check's whole answer; default 3 min. */
+  check: durationSchema.prefault('3 min'),
+});
+
+/** `slot:shape` of `Pulumi.<shape>.yaml`: a complete description of what is served. */
+export const shapeSchema = z.strictObject({
+  /** Name of the host's stack. */
+  host: nameSchema,
+  /** Part of the container's name; default: the name of the shape's stack. */
+  shortName: nameSchema.optional(),
+  engine: engineSchema,
+  payload: z.strictObject({
+    /** Model folder on the host, absolute or below the host's models root; read-only in the container. */
+    folder: hostPathSchema,
+    /** File in it that the engine is pointed at, e.g. the first of split GGUF files; default: the folder. */
+    entry: hostPathSchema.optional(),
+  }),
+  /** Folders that the engine may write, by name; absolute or below the host's first state root; default none. */
+  state: z.record(nameSchema, hostPathSchema).default({}),
+  /** Further folders or files of the host in the container, read-only; default none. */
+  mounts: z
+    .array(
+      z.strictObject({
+        /** Absolute or below the host's models root. */
+        source: hostPathSchema,
+        target: absolutePathSchema,
+      }),
+    )
+    .default([]),
+  /** Applied in this order; a later one may change what an earlier one has changed; default none. */
+  patches: z.array(patchSchema).default([]),
+  /** Exactly as the engine gets it; default none. */
+  environment: z
+    .record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'must be the name of a variable'), lineSchema)
+    .default({}),
+  limits: limitsSchema.prefault({}),
+  deadlines: deadlinesSchema.prefault({}),
+});
+export type ShapeConfig = z.infer<typeof shapeSchema>;

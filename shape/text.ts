@@ -1,0 +1,40 @@
+import { z } from 'zod';
+
+const notOneLine = 'must be one line of well-formed text without NUL';
+
+/**
+ * Text that reaches a program as it is written: one line, because a physical newline would end a directive of
+ * the unit, and without NUL, which ends a C string.
+ */
+export const lineSchema = z.string().refine(isOneLine, notOneLine);
+
+export const nonEmptyLineSchema = z.string().min(1, 'must not be empty').refine(isOneLine, notOneLine);
+
+export function isOneLine(text: string): boolean {
+  return text.isWellFormed() && !/[\0\n\r]/.test(text);
+}
+
+/** A path that can stand in podman's `--volume` and `--device`, which give `:` and `,` a meaning of their own. */
+const mountable = /^[^\p{Cc}:,\\]+$/u;
+
+/** An absolute path without `..`, `:`, `,`, backslash and control characters. */
+export const absolutePathSchema = z.string().refine((path) => path.startsWith('/') && isMountable(path), {
+  error: 'must be an absolute path without "..", ":", ",", backslash and control characters',
+});
+
+/** A path as {@link absolutePathSchema}, or one relative to a root that the host declares. */
+export const hostPathSchema = z
+  .string()
+  .refine(isMountable, { error: 'must be a path without "..", ":", ",", backslash and control characters' });
+
+function isMountable(path: string): boolean {
+  return mountable.test(path) && path.isWellFormed() && !path.split('/').includes('..');
+}
+
+/** A name that can be part of a unit's, a container's and a file's name. */
+export const nameSchema = z
+  .string()
+  .regex(
+    /^[a-z0-9](?:[a-z0-9_.-]{0,61}[a-z0-9])?$/,
+    'must be 1 to 63 of a-z 0-9 _ . - and begin and end with a letter or digit',
+  );
