@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { types } from '@pulumi/command';
-import type { SshEndpoint, SshTarget } from '../remote/ssh.ts';
+import { privateKeyFile, type SshEndpoint, type SshTarget } from '../remote/ssh.ts';
 
 /**
  * The same machine, login and pinned keys as `remote/ssh.ts` reaches, for resources of Pulumi's command
@@ -9,27 +9,28 @@ import type { SshEndpoint, SshTarget } from '../remote/ssh.ts';
  * @throws when the configured private key cannot be read
  */
 export function connectionOf(target: SshTarget): types.input.remote.ConnectionArgs {
+  const privateKey = target.privateKeyPath === undefined ? undefined : privateKeyAt(target.privateKeyPath);
   return {
-    ...endpointOf(target),
-    ...(target.jump === undefined ? {} : { proxy: endpointOf(target.jump) }),
+    ...endpointOf(target, privateKey),
+    ...(target.jumpHost === undefined ? {} : { proxy: endpointOf(target.jumpHost, privateKey) }),
   };
 }
 
-function endpointOf(endpoint: SshEndpoint) {
+function endpointOf(endpoint: SshEndpoint, privateKey: string | undefined) {
   return {
     host: endpoint.address,
-    port: endpoint.port,
+    port: endpoint.sshPort,
     user: endpoint.user,
     hostKey: endpoint.hostKey,
     dialErrorLimit: 5,
     perDialTimeout: 10,
-    ...(endpoint.privateKeyPath === undefined ? {} : { privateKey: privateKeyAt(endpoint.privateKeyPath) }),
+    ...(privateKey === undefined ? {} : { privateKey }),
   };
 }
 
 function privateKeyAt(path: string): string {
   try {
-    return readFileSync(path, 'utf8');
+    return readFileSync(privateKeyFile(path), 'utf8');
   } catch (error) {
     throw new Error(
       `privateKeyPath ${path}: ${(error as Error).message}; leave it out to use the ssh agent's keys`,

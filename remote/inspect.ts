@@ -1,16 +1,13 @@
 import { z } from 'zod';
+import type { HostConfig } from '../shape/host.ts';
 import { type Inspection, inspectionSchema } from '../shape/inspection.ts';
 import { slotProgram } from '../shape/names.ts';
 import type { Release } from '../shape/release.ts';
 import { asRoot, runOnHost, SshFailure, type SshTarget } from './ssh.ts';
 
-export interface InspectedHost extends SshTarget {
-  /** Name of the host's stack, e.g. `dankserver`. */
-  readonly name: string;
-  readonly service: string;
-}
+export type InspectedHost = SshTarget & Pick<HostConfig, 'name' | 'service'>;
 
-export type HostView =
+export type InspectAnswer =
   | { readonly kind: 'inspected'; readonly inspection: Inspection }
   | { readonly kind: 'unreachable'; readonly failure: SshFailure }
   /** The host stack has to run first, which `message` says with the command. */
@@ -21,9 +18,9 @@ const agentMissing = 93;
 
 /**
  * Asks the host who holds the slot and whether `release` could take it. One connection, nothing written there.
- * @throws when the host's program fails for another reason than those of HostView
+ * @throws when the host's program fails for another reason than those of InspectAnswer
  */
-export async function inspectHost(host: InspectedHost, release: Release | undefined): Promise<HostView> {
+export async function inspectHost(host: InspectedHost, release: Release | undefined): Promise<InspectAnswer> {
   const command = `sh -c 'test -e ${slotProgram} || exit ${agentMissing}; exec ${asRoot(host.user, slotProgram)} inspect'`;
   const input = JSON.stringify({ service: host.service, release });
   let answer: Awaited<ReturnType<typeof runOnHost>>;
@@ -44,10 +41,10 @@ export async function inspectHost(host: InspectedHost, release: Release | undefi
       `${host.name}: \`slot inspect\` ended with exit code ${answer.exitCode}: ${answer.stderr.trim() || 'no message'}`,
     );
   }
-  return viewOf(host, answer.stdout);
+  return answerOf(host, answer.stdout);
 }
 
-export function viewOf(host: Pick<InspectedHost, 'name'>, answer: string): HostView {
+export function answerOf(host: Pick<InspectedHost, 'name'>, answer: string): InspectAnswer {
   const document = parseJson(answer);
   const parsed = inspectionSchema.safeParse(document);
   if (parsed.success) return { kind: 'inspected', inspection: parsed.data };

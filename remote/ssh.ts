@@ -1,26 +1,18 @@
 import { createHash } from 'node:crypto';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { execa } from 'execa';
+import type { HostConfig } from '../shape/host.ts';
 
 /**
- * How the operator's side reaches one machine. The address is a host name or an IP address, taken literally:
- * Pulumi's own connections do not read `~/.ssh/config`, so neither does this, and both reach the same machine.
+ * One machine that answers to ssh. The address is a host name or an IP address, taken literally: Pulumi's own
+ * connections do not read `~/.ssh/config`, so neither does this, and both reach the same machine.
  */
-export interface SshEndpoint {
-  readonly address: string;
-  readonly port: number;
-  readonly user: string;
-  /** The one key that the machine may answer with: `ssh-ed25519 AAAA…` or `ecdsa-sha2-nistp256 AAAA…`. */
-  readonly hostKey: string;
-  /** Without it the keys come from the agent at `SSH_AUTH_SOCK`. */
-  readonly privateKeyPath?: string | undefined;
-}
+export type SshEndpoint = Pick<HostConfig, 'address' | 'sshPort' | 'user' | 'hostKey'>;
 
-export interface SshTarget extends SshEndpoint {
-  readonly jump?: SshEndpoint | undefined;
-}
+/** How the operator's side reaches a host. The key, or else the agent at SSH_AUTH_SOCK, opens the jump host too. */
+export type SshTarget = SshEndpoint & Pick<HostConfig, 'privateKeyPath' | 'jumpHost'>;
 
 export interface RunOptions {
   /** Text for the command's standard input; default none (/dev/null). */
@@ -104,6 +96,11 @@ export function asRoot(user: string, command: string): string {
   return user === 'root' ? command : `sudo -n ${command}`;
 }
 
+/** A configured path may begin with `~/`, so that one host file serves several operators. */
+export function privateKeyFile(configured: string): string {
+  return configured.startsWith('~/') ? join(homedir(), configured.slice(2)) : configured;
+}
+
 /** One word for a POSIX shell, whatever is in it. */
 export function shellWord(text: string): string {
   return /^[A-Za-z0-9_\-+=:,./@]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
@@ -133,21 +130,27 @@ const targetAlias = 'slot-target';
 const jumpAlias = 'slot-jump';
 
 export function knownHostsOf(target: SshTarget): string {
-  const jump = target.jump ? `${jumpAlias} ${target.jump.hostKey}\n` : '';
+  const jump = target.jumpHost ? `${jumpAlias} ${target.jumpHost.hostKey}\n` : '';
   return `${targetAlias} ${target.hostKey}\n${jump}`;
 }
 
 export function sshArguments(target: SshTarget, command: string, files: SshFiles): string[] {
-  const through = target.jump
+  const through = target.jumpHost
     ? [
-        ...endpointOptions(target.jump, jumpAlias, files.knownHosts, files.jumpLog),
+        ...endpointOptions(
+          target.jumpHost,
+          target.privateKeyPath,
+          jumpAlias,
+          files.knownHosts,
+          files.jumpLog,
+        ),
         '-W',
-        `[${target.address}]:${target.port}`,
-        target.jump.address,
+        `[${target.address}]:${target.sshPort}`,
+        target.jumpHost.address,
       ]
     : undefined;
   return [
-    ...endpointOptions(target, targetAlias, files.knownHosts, files.log),
+    ...endpointOptions(target, target.privateKeyPath, targetAlias, files.knownHosts, files.log),
     // ssh hands the text to a shell after it has replaced its own percent tokens.
     ...(through ? ['-o', `ProxyCommand=ssh ${through.map(shellWord).join(' ').replaceAll('%', '%%')}`] : []),
     '-T',
@@ -157,7 +160,13 @@ export function sshArguments(target: SshTarget, command: string, files: SshFiles
   ];
 }
 
-function endpointOptions(endpoint: SshEndpoint, alias: string, knownHosts: string, log: string): string[] {
+function endpointOptions(
+  endpoint: SshEndpoint,
+  privateKeyPath: string | undefined,
+  alias: string,
+  knownHosts: string,
+  log: string,
+): string[] {
   const options = {
     BatchMode: 'yes',
     StrictHostKeyChecking: 'yes',
@@ -171,9 +180,9 @@ function endpointOptions(endpoint: SshEndpoint, alias: string, knownHosts: strin
     ServerAliveInterval: aliveIntervalSeconds,
     ServerAliveCountMax: aliveProbes,
     PreferredAuthentications: 'publickey',
-    IdentitiesOnly: endpoint.privateKeyPath === undefined ? 'no' : 'yes',
-    IdentityFile: endpoint.privateKeyPath === undefined ? 'none' : pathValue(endpoint.privateKeyPath),
-    ...(endpoint.privateKeyPath === undefined ? {} : { IdentityAgent: 'none' }),
+    IdentitiesOnly: privateKeyPath === undefined ? 'no' : 'yes',
+    IdentityFile: privateKeyPath === undefined ? 'none' : pathValue(privateKeyFile(privateKeyPath)),
+    ...(privateKeyPath === undefined ? {} : { IdentityAgent: 'none' }),
     // At this level the log states the command's exit status: a 255 of the command is told from one of ssh.
     LogLevel: 'DEBUG1',
   };
@@ -184,7 +193,7 @@ function endpointOptions(endpoint: SshEndpoint, alias: string, knownHosts: strin
     log,
     ...Object.entries(options).flatMap(([name, value]) => ['-o', `${name}=${value}`]),
     '-p',
-    String(endpoint.port),
+    String(endpoint.sshPort),
     '-l',
     endpoint.user,
   ];
@@ -212,20 +221,28 @@ export function failureIn(
     );
   }
   const late = seen.timedOutAfter === undefined ? undefined : `no answer within ${seen.timedOutAfter} s`;
-  if (target.jump && !/^Authenticated to /m.test(seen.jumpLog)) {
+  if (target.jumpHost && !/^Authenticated to /m.test(seen.jumpLog)) {
     return beforeLogin(
-      target.jump,
-      `jump host ${placeOf(target.jump)}`,
+      target.jumpHost,
+      target.privateKeyPath,
+      `jump host ${placeOf(target.jumpHost)}`,
       seen.jumpLog,
       late ?? lastWords(seen.jumpLog),
     );
   }
   // Whether the target can be reached from there, only the jump host knows.
-  return beforeLogin(target, place, seen.log, late ?? lastWords(seen.jumpLog) ?? lastWords(seen.log));
+  return beforeLogin(
+    target,
+    target.privateKeyPath,
+    place,
+    seen.log,
+    late ?? lastWords(seen.jumpLog) ?? lastWords(seen.log),
+  );
 }
 
 function beforeLogin(
   endpoint: SshEndpoint,
+  privateKeyPath: string | undefined,
   place: string,
   log: string,
   reason: string | undefined,
@@ -246,9 +263,9 @@ function beforeLogin(
   }
   if (/Permission denied|Too many authentication failures|No more authentication methods/.test(log)) {
     const identity =
-      endpoint.privateKeyPath === undefined
+      privateKeyPath === undefined
         ? 'the keys of the agent at SSH_AUTH_SOCK (`ssh-add -l` lists them)'
-        : `the key ${endpoint.privateKeyPath} (a key with a passphrase must come from the agent)`;
+        : `the key ${privateKeyPath} (a key with a passphrase must come from the agent)`;
     return new SshFailure('permission', `${place}: login refused with ${identity}`);
   }
   if (/Could not resolve hostname/.test(log)) {
@@ -263,7 +280,7 @@ function beforeLogin(
 
 function placeOf(endpoint: SshEndpoint): string {
   const address = endpoint.address.includes(':') ? `[${endpoint.address}]` : endpoint.address;
-  return `${endpoint.user}@${address}:${endpoint.port}`;
+  return `${endpoint.user}@${address}:${endpoint.sshPort}`;
 }
 
 /** What ssh itself said last, without the notes of its log level. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { viewOf } from '../../../remote/inspect.ts';
+import { answerOf } from '../../../remote/inspect.ts';
 
 const host = { name: 'dankserver' };
 const inspection = {
@@ -22,19 +22,19 @@ const inspection = {
 
 describe('the host’s answer', () => {
   it('is taken when it has the agreed form', () => {
-    expect(viewOf(host, JSON.stringify(inspection))).toEqual({ kind: 'inspected', inspection });
+    expect(answerOf(host, JSON.stringify(inspection))).toEqual({ kind: 'inspected', inspection });
   });
 
   it('of another agent version is not guessed at, and names the command that brings both together', () => {
-    const view = viewOf(host, JSON.stringify({ ...inspection, version: 2, agent: '0.9.0' }));
-    expect(view.kind).toBe('not-set-up');
-    expect(view).toHaveProperty(
+    const answer = answerOf(host, JSON.stringify({ ...inspection, version: 2, agent: '0.9.0' }));
+    expect(answer.kind).toBe('not-set-up');
+    expect(answer).toHaveProperty(
       'message',
       expect.stringMatching(/agent 0\.9\.0 .*`pulumi up -s dankserver`/s),
     );
   });
 
   it('that is cut off is not taken', () => {
-    expect(viewOf(host, JSON.stringify(inspection).slice(0, -5)).kind).toBe('not-set-up');
+    expect(answerOf(host, JSON.stringify(inspection).slice(0, -5)).kind).toBe('not-set-up');
   });
 });

@@ -13,12 +13,12 @@ const hostKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFWk4O2Ev9x5nDnAKYD/lmgKg7h
 const jumpKey = 'ecdsa-sha2-nistp256 AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTYAAABBBKQ=';
 const target: SshTarget = {
   address: '192.0.2.7',
-  port: 2222,
+  sshPort: 2222,
   user: 'dank',
   hostKey,
   privateKeyPath: '/keys/my key',
 };
-const jump = { address: 'bastion.example', port: 22, user: 'hop', hostKey: jumpKey };
+const jumpHost = { address: 'bastion.example', sshPort: 22, user: 'hop', hostKey: jumpKey };
 const files = { knownHosts: '/tmp/x/known_hosts', log: '/tmp/x/log', jumpLog: '/tmp/x/jump-log' };
 
 function seen(log: string, jumpLog = '', timedOutAfter?: number) {
@@ -66,7 +66,7 @@ describe('arguments for ssh', () => {
   });
 
   it('pin the jump host’s own key beside the target’s', () => {
-    const through = { ...target, jump };
+    const through = { ...target, jumpHost };
     expect(knownHostsOf(through)).toBe(`slot-target ${hostKey}\nslot-jump ${jumpKey}\n`);
     const proxy = sshArguments(through, 'true', files).find((word) => word.startsWith('ProxyCommand='));
     expect(proxy).toContain('HostKeyAlias=slot-jump');
@@ -75,13 +75,13 @@ describe('arguments for ssh', () => {
   });
 
   it('reach an IPv6 target through a jump host', () => {
-    const through = { ...target, address: '2001:db8::7', jump };
+    const through = { ...target, address: '2001:db8::7', jumpHost };
     const proxy = sshArguments(through, 'true', files).find((word) => word.startsWith('ProxyCommand='));
     expect(proxy).toContain("-W '[2001:db8::7]:2222'");
   });
 
   it('survive the shell and the percent tokens of a proxy command', () => {
-    const through = { ...target, jump: { ...jump, privateKeyPath: "/k/it's 100%" } };
+    const through = { ...target, jumpHost, privateKeyPath: "/k/it's 100%" };
     const proxy = sshArguments(through, 'true', files).find((word) => word.startsWith('ProxyCommand='));
     expect(proxy).toContain(`'IdentityFile="/k/it'\\''s 100%%%%"'`);
   });
@@ -120,7 +120,7 @@ describe('what ssh’s log means', () => {
 
   it('names the jump host when it is the one with another key', () => {
     const failure = failureIn(
-      { ...target, jump },
+      { ...target, jumpHost },
       seen(
         'Connection closed by UNKNOWN port 65535',
         'debug1: Server host key: ecdsa-sha2-nistp256 SHA256:abc\nHost key verification failed.',
@@ -132,7 +132,7 @@ describe('what ssh’s log means', () => {
 
   it('does not show the jump host’s key as the target’s', () => {
     const failure = failureIn(
-      { ...target, jump },
+      { ...target, jumpHost },
       seen(
         'debug1: Server host key: ssh-ed25519 SHA256:target\nHost key verification failed.',
         'debug1: Server host key: ecdsa-sha2-nistp256 SHA256:jump\nAuthenticated to bastion.example',
@@ -176,7 +176,7 @@ describe('what ssh’s log means', () => {
 
   it('gives the jump host’s reason for a target that it cannot reach', () => {
     const failure = failureIn(
-      { ...target, jump },
+      { ...target, jumpHost },
       seen(
         'Connection closed by UNKNOWN port 65535',
         'Authenticated to bastion.example\nchannel 0: open failed: connect failed: No route to host\nstdio forwarding failed',
