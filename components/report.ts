@@ -1,0 +1,130 @@
+import { createTwoFilesPatch } from 'diff';
+import type { InspectAnswer } from '../remote/inspect.ts';
+import type { Inspection } from '../shape/inspection.ts';
+import { namesOf } from '../shape/names.ts';
+import { type Release, releaseIdOf, shortId } from '../shape/release.ts';
+import type { Intent, OutageForecast } from './intent.ts';
+
+export interface ReportInput {
+  /** Name of the host as the operator calls it. */
+  readonly host: string;
+  readonly answer: InspectAnswer;
+  readonly intent: Intent;
+  readonly wanted: Release;
+}
+
+/** What a reviewer reads in a preview: one line when nothing changes, otherwise who, what, how long, and the diff. */
+export function reportOf({ host, answer, intent, wanted }: ReportInput): string {
+  if (answer.kind !== 'inspected') {
+    return [
+      `${host} did not answer, this is the static plan: the epoch, the occupant and the outage are not known`,
+      ...table([['wanted', `${wanted.shape}, release ${shortId(releaseIdOf(wanted))}`]]),
+      unitDiff(null, wanted),
+    ].join('\n');
+  }
+  const { inspection } = answer;
+  if (intent.kind === 'unchanged') {
+    return [`${occupantOf(inspection)} on ${host}: nothing to change`, ...table(findingsOf(inspection))].join(
+      '\n',
+    );
+  }
+  return [
+    `slot ${inspection.service} on ${host}`,
+    ...table([
+      ['holds now', occupantOf(inspection)],
+      ['wanted', `${wanted.shape}, release ${shortId(releaseIdOf(wanted))}`],
+      ['change', changeOf(intent, wanted)],
+      ['memory', `${gibibytes(inspection.memAvailableBytes)} available now${gateOf(wanted)}`],
+      ...inspection.gpus.map(
+        (gpu): Row => [
+          'gpu',
+          `${gpu.pci} ${gibibytes(gpu.vramUsedBytes)} of ${gibibytes(gpu.vramTotalBytes)} in use`,
+        ],
+      ),
+      ...inspection.preflight.map((deep): Row => ['preflight', `${deep.check}: ${deep.result} (${deep.at})`]),
+      ...findingsOf(inspection),
+    ]),
+    unitDiff(inspection.installedUnit, wanted),
+  ]
+    .filter((part) => part !== '')
+    .join('\n');
+}
+
+type Row = readonly [label: string, text: string];
+
+function table(rows: readonly Row[]): string[] {
+  return rows.map(([label, text]) => `  ${label.padEnd(10)} ${text.replaceAll('\n', `\n${' '.repeat(13)}`)}`);
+}
+
+function occupantOf({ occupant, epoch, at }: Inspection): string {
+  if (occupant === null) return `nobody (epoch ${epoch})`;
+  const trial = occupant.committed ? '' : ', not committed';
+  const faults = occupant.faults.length === 0 ? '' : `, ${occupant.faults.join(', ')}`;
+  return (
+    `${occupant.shape}, release ${shortId(occupant.releaseId)}, ${occupant.state}${faults}${trial}, ` +
+    `for ${duration((Date.parse(at) - Date.parse(occupant.since)) / 1000)} (epoch ${epoch})`
+  );
+}
+
+function changeOf(intent: Intent, wanted: Release): string {
+  switch (intent.kind) {
+    case 'unchanged':
+      return 'none';
+    case 'join':
+      return `none of its own: joins the cutover that ${intent.by} started, now in phase ${intent.phase}`;
+    case 'record':
+      return `record only, no outage: the engine is the same, its checks and record are not`;
+    case 'cutover':
+      return `cutover to ${wanted.shape}: ${outageText(intent.outage)}`;
+    case 'refused':
+      return 'refused';
+    case 'unknown':
+      return 'not known';
+    default:
+      return intent satisfies never;
+  }
+}
+
+export function outageText(outage: OutageForecast): string {
+  const what = outage.nothingServes ? 'nothing serves now, boot' : 'outage';
+  return outage.source === 'history'
+    ? `${what} ≈ ${duration(outage.seconds)} (from ${outage.cutovers} ${outage.cutovers === 1 ? 'cutover' : 'cutovers'} on this host)`
+    : `${what}: no history, the shape's boot budget is ${duration(outage.seconds)}`;
+}
+
+function gateOf(wanted: Release): string {
+  return wanted.memoryGateBytes === 0
+    ? ''
+    : `, ${gibibytes(wanted.memoryGateBytes)} needed once the old engine is gone`;
+}
+
+function findingsOf(inspection: Inspection): Row[] {
+  return inspection.findings.map((finding) => [finding.severity, `${finding.subject}: ${finding.message}`]);
+}
+
+/** Empty when the installed unit is the wanted one. The environment is part of the unit's text. */
+export function unitDiff(installed: Inspection['installedUnit'], wanted: Release): string {
+  if (installed?.text === wanted.unit) return '';
+  const patch = createTwoFilesPatch(
+    installed?.path ?? '/dev/null',
+    namesOf(wanted.service).committedUnitPath,
+    installed?.text ?? '',
+    wanted.unit,
+    'installed',
+    'wanted',
+    { context: 1 },
+  );
+  return patch.split('\n').slice(1).join('\n').trimEnd();
+}
+
+export function gibibytes(bytes: number): string {
+  return `${(bytes / 2 ** 30).toFixed(1)} GiB`;
+}
+
+/** One unit, rounded: `42 s`, `7 min`, `5 h`, `3 days`. */
+export function duration(seconds: number): string {
+  if (seconds < 90) return `${Math.max(0, Math.round(seconds))} s`;
+  if (seconds < 90 * 60) return `${Math.round(seconds / 60)} min`;
+  if (seconds < 36 * 3600) return `${Math.round(seconds / 3600)} h`;
+  return `${Math.round(seconds / 86400)} days`;
+}

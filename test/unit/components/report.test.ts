@@ -1,0 +1,105 @@
+import { describe, expect, it } from 'vitest';
+import { intentOf } from '../../../components/intent.ts';
+import { duration, reportOf, unitDiff } from '../../../components/report.ts';
+import type { InspectAnswer } from '../../../remote/inspect.ts';
+import type { Inspection } from '../../../shape/inspection.ts';
+import { inspection, occupant, qwen, release } from './samples.ts';
+
+const glm = release();
+
+function report(answer: InspectAnswer, wanted = glm): string {
+  return reportOf({ host: 'dankserver', answer, wanted, intent: intentOf(answer, wanted) });
+}
+
+function seen(changes: Partial<Inspection> = {}): InspectAnswer {
+  return { kind: 'inspected', inspection: inspection(changes) };
+}
+
+describe('the report of a preview', () => {
+  it('is one line when nothing changes', () => {
+    expect(report(seen(), qwen)).toMatch(
+      /^qwen-fp8-mtp4, release [0-9a-f]{12}, serving, for 26 h \(epoch 12\) on dankserver: nothing to change$/,
+    );
+  });
+
+  it('keeps warnings when nothing else changes', () => {
+    const text = report(
+      seen({ findings: [{ severity: 'warn', subject: 'disk', message: '3 GiB left' }] }),
+      qwen,
+    );
+    expect(text.split('\n')[1]).toBe('  warn       disk: 3 GiB left');
+  });
+
+  it('says who holds the slot, what changes, and for how long', () => {
+    const text = report(seen({ outages: [400, 420, 430] }));
+    expect(text).toMatch(/holds now {2}qwen-fp8-mtp4/);
+    expect(text).toContain('cutover to glm-w4a16: outage ≈ 7 min (from 3 cutovers on this host)');
+  });
+
+  it('says that a forecast is only the budget', () => {
+    expect(report(seen())).toContain("outage: no history, the shape's boot budget is 20 min");
+  });
+
+  it('does not call the boot of an empty slot an outage', () => {
+    const text = report(seen({ occupant: null, outages: [420] }));
+    expect(text).toContain('nothing serves now, boot ≈ 7 min (from 1 cutover on this host)');
+    expect(text).not.toContain('outage ≈');
+  });
+
+  it('says that a record is no outage', () => {
+    const text = report(seen({ occupant: occupant(glm) }), release({ port: 7771 }));
+    expect(text).toContain('record only, no outage');
+    expect(text).not.toContain('≈');
+  });
+
+  it('shows what does not hold of an unhealthy occupant', () => {
+    const text = report(seen({ occupant: occupant(qwen, { state: 'unhealthy', faults: ['runtime mask'] }) }));
+    expect(text).toContain('unhealthy, runtime mask');
+  });
+
+  it('shows the whole unit for a host that did not answer', () => {
+    const text = report({ kind: 'not-set-up', message: 'run pulumi up -s dankserver' });
+    expect(text).toMatch(/^dankserver did not answer, this is the static plan: /);
+    expect(text).toContain('+LimitMEMLOCK=infinity');
+  });
+
+  it('shows cached preflight results with their time', () => {
+    const text = report(
+      seen({ preflight: [{ check: 'patches apply', at: '2026-11-29T11:00:00Z', result: 'ok' }] }),
+    );
+    expect(text).toContain('preflight  patches apply: ok (2026-11-29T11:00:00Z)');
+  });
+});
+
+describe('the diff of the unit', () => {
+  const installed = {
+    path: '/run/systemd/system/frank-archon.service',
+    text: '[Unit]\nDescription=glm\n[Service]\nLimitMEMLOCK=8M\n',
+  };
+
+  it('shows the changed line and names both files', () => {
+    const diff = unitDiff(installed, glm);
+    expect(diff).toContain('--- /run/systemd/system/frank-archon.service\tinstalled');
+    expect(diff).toContain('+++ /usr/local/lib/systemd/system/frank-archon.service\twanted');
+    expect(diff).toContain('-LimitMEMLOCK=8M\n+LimitMEMLOCK=infinity');
+  });
+
+  it('is empty when the installed unit is the wanted one', () => {
+    expect(unitDiff({ ...installed, text: glm.unit }, glm)).toBe('');
+  });
+});
+
+describe('a duration', () => {
+  it.each([
+    [-3, '0 s'],
+    [0.4, '0 s'],
+    [89, '89 s'],
+    [90, '2 min'],
+    [420, '7 min'],
+    [5399, '90 min'],
+    [5400, '2 h'],
+    [129_600, '2 days'],
+  ])('of %d s reads %s', (seconds, text) => {
+    expect(duration(seconds)).toBe(text);
+  });
+});

@@ -1,0 +1,105 @@
+import type { Inspection, Transaction } from '../../../shape/inspection.ts';
+import { type Claim, type Release, releaseIdOf } from '../../../shape/release.ts';
+
+export const digest = 'a'.repeat(64);
+
+export function release(changes: Partial<Release> = {}): Release {
+  return {
+    version: 1,
+    service: 'frank-archon',
+    shape: 'glm-w4a16',
+    container: 'frank-archon-glm',
+    engineKind: 'vllm',
+    engineIdentity: '1'.repeat(64),
+    image: `docker.io/example/vllm@sha256:${digest}`,
+    arguments: ['--max-model-len', '131072'],
+    environment: { PYTORCH_CUDA_ALLOC_CONF: 'expandable_segments:True' },
+    unit: '[Unit]\nDescription=glm\n[Service]\nLimitMEMLOCK=infinity\n',
+    target: '[Unit]\nDescription=target\n',
+    patches: [],
+    payload: { folder: '/models/glm' },
+    stateFolders: [],
+    port: 7770,
+    healthPath: '/health',
+    servedNames: ['glm53-flash', 'frank'],
+    maxModelLength: 131072,
+    memlock: 'infinity',
+    deviceFiles: ['/dev/kfd'],
+    gpus: ['0000:03:00.0'],
+    gpuMemoryUtilization: 0.98,
+    memoryGateBytes: 230 * 2 ** 30,
+    deadlines: { drainSeconds: 0, stopSeconds: 60, bootSeconds: 1200, checkSeconds: 120 },
+    checks: [{ kind: 'models' }],
+    ...changes,
+  };
+}
+
+export const qwen = release({
+  shape: 'qwen-fp8-mtp4',
+  engineIdentity: '2'.repeat(64),
+  servedNames: ['qwen'],
+});
+export const claimOfQwen: Claim = {
+  epoch: 11,
+  token: 'occupant glm-w4a16, epoch 11 → qwen-fp8-mtp4, release 2',
+};
+
+export type Occupant = NonNullable<Inspection['occupant']>;
+
+export function occupant(held: Release = qwen, changes: Partial<Occupant> = {}): Occupant {
+  return {
+    shape: held.shape,
+    releaseId: releaseIdOf(held),
+    engineIdentity: held.engineIdentity,
+    claim: claimOfQwen,
+    since: '2026-11-28T10:00:00Z',
+    committed: true,
+    state: 'serving',
+    faults: [],
+    servedNames: [...held.servedNames],
+    port: held.port,
+    invocation: 'c0ffee',
+    ...changes,
+  };
+}
+
+export type RunningTransaction = NonNullable<Inspection['transaction']>;
+
+export function transaction(
+  wanted: Release,
+  changes: { running: boolean } & Partial<Transaction>,
+): RunningTransaction {
+  return {
+    version: 1 as const,
+    kind: 'cutover' as const,
+    claim: { epoch: 12, token: `occupant qwen-fp8-mtp4, epoch 12 → ${wanted.shape}` },
+    shape: wanted.shape,
+    releaseId: releaseIdOf(wanted),
+    previousReleaseId: null,
+    phase: 'prove' as const,
+    startedAt: '2026-11-29T10:00:00Z',
+    by: 'dank',
+    ...changes,
+  };
+}
+
+export function inspection(changes: Partial<Inspection> = {}): Inspection {
+  return {
+    version: 1,
+    agent: '0.1.0',
+    hostname: 'dankserver',
+    service: 'frank-archon',
+    at: '2026-11-29T12:00:00Z',
+    epoch: 12,
+    occupant: occupant(),
+    transaction: null,
+    installedUnit: { path: '/usr/local/lib/systemd/system/frank-archon.service', text: qwen.unit },
+    outages: [],
+    quarantine: null,
+    findings: [],
+    preflight: [],
+    memAvailableBytes: 80 * 2 ** 30,
+    gpus: [{ pci: '0000:03:00.0', vramTotalBytes: 32 * 2 ** 30, vramUsedBytes: 31 * 2 ** 30 }],
+    ...changes,
+  };
+}
