@@ -15,6 +15,7 @@ const unitProperties = [
   'MainPID',
   'NRestarts',
   'InvocationID',
+  'Job',
 ] as const;
 export type EngineUnit = Record<(typeof unitProperties)[number], string>;
 
@@ -34,7 +35,7 @@ export function stateOf(unit: EngineUnit): EngineState {
     case 'reloading':
       return 'loading';
     case 'inactive':
-      return 'stopped';
+      return unit.Job === '' ? 'stopped' : 'loading';
     case 'failed':
       return 'failed';
     default:

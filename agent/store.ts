@@ -28,7 +28,13 @@ export class Store {
   }
 
   async slot(): Promise<SlotState> {
-    const empty: SlotState = { version: 1, epoch: 0, occupant: null, previousReleaseId: null };
+    const empty: SlotState = {
+      version: 1,
+      epoch: 0,
+      changed: 'nobody yet',
+      occupant: null,
+      previousReleaseId: null,
+    };
     return (await this.#read('slot.json', slotStateSchema)) ?? empty;
   }
 

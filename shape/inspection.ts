@@ -2,16 +2,18 @@ import { z } from 'zod';
 import { claimSchema } from './release.ts';
 
 /** How a transaction ended. The agent's exit codes say the same, see `exitCodes`. */
-export const outcomeKinds = ['serving', 'refused', 'restored', 'down', 'unusable'] as const;
+export const outcomeKinds = ['serving', 'vacated', 'refused', 'restored', 'down', 'unusable'] as const;
 export type OutcomeKind = (typeof outcomeKinds)[number];
 
 /**
- * serving: the wanted release holds the slot and is proved. refused: nothing was touched. restored: the
+ * serving: the wanted release holds the slot and is proved. vacated: the slot was
+ * emptied as asked. refused: nothing was touched. restored: the
  * wanted release failed, what held the slot before serves again and is proved (an empty slot is empty
  * again). down: neither serves. unusable: the slot cannot be emptied, a reboot is advised.
  */
 export const exitCodes: Readonly<Record<OutcomeKind, number>> = {
   serving: 0,
+  vacated: 0,
   refused: 10,
   restored: 20,
   down: 30,
@@ -45,6 +47,8 @@ export const slotStateSchema = z.strictObject({
   version: z.literal(1),
   /** Grows with every change of occupant. */
   epoch: z.int().nonnegative(),
+  /** Who changed the occupant last, when and by what, for people. */
+  changed: z.string(),
   occupant: z
     .strictObject({
       shape: z.string(),
@@ -98,6 +102,8 @@ export const inspectionSchema = z.strictObject({
   service: z.string(),
   at: z.string(),
   epoch: z.int().nonnegative(),
+  /** Who changed the occupant last, when and by what, for people. */
+  changed: z.string(),
   occupant: z
     .strictObject({
       shape: z.string(),
@@ -105,7 +111,6 @@ export const inspectionSchema = z.strictObject({
       engineIdentity: z.string(),
       claim: claimSchema,
       since: z.string(),
-      committed: z.boolean(),
       state: z.enum(engineStates),
       /** Parts of the conjunction that do not hold. */
       faults: z.array(z.string()),

@@ -1,0 +1,95 @@
+import type { Finding } from '../shape/inspection.ts';
+import { committedUnitFolder, namesOf, trialUnitFolder } from '../shape/names.ts';
+import type { Outside } from './outside.ts';
+import { containersBeginningWith, identityLabel, inspectContainer } from './podman.ts';
+import { cgroupOf, listenersOn } from './processes.ts';
+import type { Store } from './store.ts';
+import { showUnit } from './systemd.ts';
+
+/**
+ * What holds the slot's name or port and was not put there by a transaction of ours. It may be a production
+ * engine that somebody set up by hand: nothing of it is touched.
+ */
+export async function foreignFindings(
+  outside: Outside,
+  store: Store,
+  service: string,
+  port: number | undefined,
+): Promise<Finding[]> {
+  const names = namesOf(service);
+  const refuse = (subject: string, message: string): Finding => ({ severity: 'refuse', subject, message });
+  const { occupant } = await store.slot();
+  const transaction = await store.transaction();
+  const onTrial = transaction !== undefined && transaction.outcome === undefined;
+  const [unit, containers, listeners] = await Promise.all([
+    showUnit(outside, names.unit, ['LoadState', 'FragmentPath', 'DropInPaths', 'ControlGroup']),
+    containersBeginningWith(outside, `${service}-`),
+    port === undefined ? [] : listenersOn(outside, port),
+  ]);
+  const findings: Finding[] = [];
+
+  const maskPaths = [names.trialUnitPath, `/etc/systemd/system/${names.unit}`];
+  for (const path of maskPaths) {
+    if ((await outside.readLink(path)) === '/dev/null') {
+      findings.push(
+        refuse(
+          'mask',
+          `${path} masks the unit and is not ours; look who set it, then: systemctl unmask ${path.startsWith('/run') ? '--runtime ' : ''}${names.unit}`,
+        ),
+      );
+    }
+  }
+  const own = [
+    `${committedUnitFolder}/${names.unit}`,
+    ...(onTrial ? [`${trialUnitFolder}/${names.unit}`] : []),
+  ];
+  if (unit.LoadState === 'loaded' && !own.includes(unit.FragmentPath)) {
+    findings.push(
+      refuse('unit', `${unit.FragmentPath} is a unit of this name that was not installed by a cutover`),
+    );
+  }
+  const committed = await outside.readText(names.committedUnitPath);
+  if (committed !== undefined && !onTrial) {
+    const expected = occupant === null ? undefined : (await store.release(occupant.releaseId)).unit;
+    if (committed !== expected) {
+      findings.push(
+        refuse(
+          'unit',
+          `${names.committedUnitPath} is not what the last cutover installed (${occupant?.shape ?? 'the slot is empty'}); put it back or move it away`,
+        ),
+      );
+    }
+  }
+  if (unit.DropInPaths !== '') {
+    findings.push(
+      refuse(
+        'drop-in',
+        `${unit.DropInPaths} changes the unit; move it away: what is served is what the shape says`,
+      ),
+    );
+  }
+  for (const name of containers) {
+    const container = await inspectContainer(outside, name);
+    if (container !== undefined && container.Config.Labels?.[identityLabel] === undefined) {
+      findings.push(
+        refuse(
+          'container',
+          `container ${name} (${container.State.Status}) was not started by a shape's unit`,
+        ),
+      );
+    }
+  }
+  for (const { pid, program } of listeners) {
+    const cgroup = await cgroupOf(outside, pid);
+    const inUnit = unit.ControlGroup !== '' && cgroup?.startsWith(unit.ControlGroup);
+    if (!inUnit) {
+      findings.push(
+        refuse(
+          'port',
+          `port ${port} is held by ${program} (pid ${pid}, ${cgroup ?? 'no cgroup'}), which is not of ${names.unit}`,
+        ),
+      );
+    }
+  }
+  return findings;
+}

@@ -1,0 +1,249 @@
+import { parseArgs } from 'node:util';
+import { z } from 'zod';
+import { exitCodes, type Outcome } from '../shape/inspection.ts';
+import { namesOf, stateRoot } from '../shape/names.ts';
+import { manifestSchema, releaseIdOf, releaseSchema, sha256, shortId } from '../shape/release.ts';
+import { hostSetup } from './host-setup.ts';
+import { hostTeardown } from './host-teardown.ts';
+import { inspect } from './inspect.ts';
+import { realOutside } from './outside.ts';
+import { preflight } from './preflight.ts';
+import { Progress } from './progress.ts';
+import { type Request, Requests, SlotBusy } from './requests.ts';
+import { retainedReleases } from './retention.ts';
+import { StageFailure } from './stages.ts';
+import { statusText } from './status.ts';
+import { Store } from './store.ts';
+import { cutover, recover, type TransactionContext, vacate } from './transaction.ts';
+
+/** Put in by the bundler: content hash of the agent's sources. */
+declare const AGENT_VERSION: string | undefined;
+const version = typeof AGENT_VERSION === 'string' ? AGENT_VERSION : 'unbundled';
+
+const outside = realOutside;
+const by = process.env.SUDO_USER ?? process.env.USER ?? 'root';
+
+/** A request that cannot be carried out as written; nothing was touched. */
+class UsageError extends Error {}
+
+interface Call {
+  readonly words: readonly string[];
+  readonly service: string | undefined;
+  readonly request: string | undefined;
+  readonly claim: string | undefined;
+  readonly shape: string | undefined;
+  readonly json: boolean;
+}
+
+const commands: Readonly<Record<string, (call: Call) => Promise<number>>> = {
+  status: async (call) => {
+    const service = await serviceOf(call);
+    const found = await inspect(outside, new Store(outside, service), service, version, undefined);
+    process.stdout.write(call.json ? `${JSON.stringify(found, null, 2)}\n` : statusText(found));
+    return 0;
+  },
+
+  inspect: async () => {
+    const schema = z.strictObject({ service: z.string(), release: releaseSchema.optional() });
+    const { service, release } = schema.parse(JSON.parse(await standardInput()));
+    const store = new Store(outside, service);
+    process.stdout.write(`${JSON.stringify(await inspect(outside, store, service, version, release))}\n`);
+    return 0;
+  },
+
+  preflight: async () => {
+    const release = releaseSchema.parse(JSON.parse(await standardInput()));
+    const { service } = release;
+    const progress = new Progress(outside, async (line) => void process.stdout.write(`${line}\n`));
+    try {
+      await preflight({ outside, service, progress, store: new Store(outside, service), release });
+      return exitCodes.serving;
+    } catch (error) {
+      if (!(error instanceof StageFailure)) throw error;
+      process.stderr.write(`${error.stage}: ${error.message}\n`);
+      return exitCodes.refused;
+    }
+  },
+
+  cutover: async () => {
+    const { release, claim } = manifestSchema.parse(JSON.parse(await standardInput()));
+    const request: Request = { kind: 'cutover', by, release, claim, expectedEpoch: claim.epoch };
+    return carryOut(release.service, request);
+  },
+
+  rollback: async (call) => {
+    const service = await serviceOf(call);
+    const store = new Store(outside, service);
+    const slot = await store.slot();
+    if (slot.previousReleaseId === null) throw new UsageError('there is no previous release to go back to');
+    const release = await store.release(slot.previousReleaseId);
+    const claim = await store.claim(slot.previousReleaseId);
+    if (claim === undefined) throw new UsageError(`the claim of ${release.shape} is gone; use its stack`);
+    return carryOut(service, { kind: 'cutover', by, release, claim, expectedEpoch: slot.epoch });
+  },
+
+  vacate: async (call) => {
+    const service = await serviceOf(call);
+    const { shape } = call;
+    if (call.claim === undefined || shape === undefined)
+      throw new UsageError('--claim and --shape are needed');
+    const store = new Store(outside, service);
+    const { occupant } = await store.slot();
+    const holds = occupant !== null && shortId(sha256(occupant.claim.token)) === call.claim;
+    const exitCode = holds ? await carryOut(service, { kind: 'vacate', by }) : 0;
+    if (!holds) process.stderr.write(`${shape} does not hold the slot: what serves goes on\n`);
+    const retained = await retainedReleases(store);
+    for (const id of await store.releaseIds()) {
+      if ((await store.release(id)).shape !== shape) continue;
+      const reason = retained.get(id);
+      if (reason === undefined) await store.removeRelease(id);
+      else process.stderr.write(`release ${shortId(id)} of ${shape} stays: ${reason}\n`);
+    }
+    return exitCode;
+  },
+
+  release: async (call) => {
+    const [verb, wanted] = call.words;
+    if (verb !== 'forgive' || wanted === undefined)
+      throw new UsageError('usage: slot release forgive RELEASE|SHAPE');
+    const service = await serviceOf(call);
+    const store = new Store(outside, service);
+    let lifted = 0;
+    for (const id of await store.quarantined()) {
+      if (!id.startsWith(wanted) && (await store.release(id)).shape !== wanted) continue;
+      await store.liftQuarantine(id);
+      process.stdout.write(`release ${shortId(id)} may be tried again\n`);
+      lifted += 1;
+    }
+    if (lifted === 0) throw new UsageError(`no quarantined release is called ${wanted}`);
+    return 0;
+  },
+
+  recover: async (call) => {
+    const service = await serviceOf(call);
+    const record = await new Store(outside, service).transaction();
+    if (record === undefined || record.outcome !== undefined) return 0;
+    const requests = new Requests(outside, new Store(outside, service), service);
+    await requests.submit({ kind: 'recover', by: 'recovery' }, [process.execPath, thisProgram()]);
+    return 0;
+  },
+
+  transact: async (call) => {
+    if (call.service === undefined || call.request === undefined)
+      throw new UsageError('transact is not for people');
+    return transact(call.service, call.request);
+  },
+
+  'host-setup': async () => hostSetup(outside, JSON.parse(await standardInput())),
+  'host-teardown': async (call) => hostTeardown(outside, await serviceOf(call)),
+};
+
+/** Submits a request, follows it and prints its outcome: progress on standard error, JSON on standard output. */
+async function carryOut(service: string, request: Request): Promise<number> {
+  const requests = new Requests(outside, new Store(outside, service), service);
+  try {
+    const id = await requests.submit(request, [process.execPath, thisProgram()]);
+    const outcome = await requests.follow(id, (text) => process.stderr.write(text));
+    process.stdout.write(`${JSON.stringify(outcome, null, 2)}\n`);
+    if (exitCodes[outcome.kind] !== 0) process.stderr.write(`${sentenceOf(outcome)}\n`);
+    return exitCodes[outcome.kind];
+  } catch (error) {
+    if (!(error instanceof SlotBusy)) throw error;
+    process.stderr.write(`refused: ${error.message}\n`);
+    return exitCodes.refused;
+  }
+}
+
+function sentenceOf(outcome: Outcome): string {
+  const log = outcome.engineLog === undefined ? '' : `\nengine log: ${outcome.engineLog}`;
+  return `${outcome.kind} at ${outcome.stage ?? 'the end'}: ${outcome.message}${log}`;
+}
+
+/** Runs inside the transient unit. Started again after it was killed, it ends what it finds open. */
+async function transact(service: string, id: string): Promise<number> {
+  const store = new Store(outside, service);
+  const requests = new Requests(outside, store, service);
+  const request = await requests.read(id);
+  const progress = new Progress(outside, async (line) => {
+    process.stdout.write(`${line}\n`);
+    await requests.report(id, line);
+  });
+  const context: TransactionContext = { outside, service, progress, store, by: request.by };
+  const recovered = await recover(context);
+  const outcome = recovered ?? (await carryOutHere(context, request));
+  if (outcome === undefined) return 0;
+  await requests.finish(id, outcome);
+  return exitCodes[outcome.kind];
+}
+
+async function carryOutHere(context: TransactionContext, request: Request): Promise<Outcome | undefined> {
+  switch (request.kind) {
+    case 'cutover':
+      return cutover(context, request);
+    case 'vacate':
+      return vacate(context);
+    case 'recover':
+      return undefined;
+  }
+}
+
+async function serviceOf({ service }: Call): Promise<string> {
+  if (service !== undefined) return service;
+  const services = await outside.list(stateRoot);
+  const [only] = services;
+  if (services.length === 1 && only !== undefined) return only;
+  if (only === undefined)
+    throw new UsageError(`${stateRoot} holds no service; run pulumi up on the host's stack`);
+  throw new UsageError(`say which service with --service: ${services.join(', ')}`);
+}
+
+async function standardInput(): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of process.stdin) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+function thisProgram(): string {
+  const [, program] = process.argv;
+  if (program === undefined) throw new Error('node did not say which program it runs');
+  return program;
+}
+
+async function main(): Promise<number> {
+  const [command = 'help', ...rest] = process.argv.slice(2);
+  if (command === '--version') {
+    process.stdout.write(`${version}\n`);
+    return 0;
+  }
+  const run = commands[command];
+  if (run === undefined) {
+    process.stderr.write(`usage: slot ${Object.keys(commands).join(' | ')} [--service NAME] [--json]\n`);
+    return 64;
+  }
+  const { values, positionals } = parseArgs({
+    args: rest,
+    allowPositionals: true,
+    options: {
+      service: { type: 'string' },
+      request: { type: 'string' },
+      claim: { type: 'string' },
+      shape: { type: 'string' },
+      json: { type: 'boolean', default: false },
+    },
+  });
+  return run({
+    words: positionals,
+    service: values.service,
+    request: values.request,
+    claim: values.claim,
+    shape: values.shape,
+    json: values.json,
+  });
+}
+
+try {
+  process.exitCode = await main();
+} catch (error) {
+  process.stderr.write(`slot: ${error instanceof Error ? error.message : String(error)}\n`);
+  process.exitCode = error instanceof UsageError ? 64 : 70;
+}

@@ -1,0 +1,224 @@
+import { namesOf } from '../shape/names.ts';
+import { type Release, releaseIdOf } from '../shape/release.ts';
+import { memAvailableBytes } from './devices.ts';
+import { engineUnit } from './engine.ts';
+import { foreignFindings } from './foreign.ts';
+import type { Outside } from './outside.ts';
+import { checkPatches, patchedPath } from './patches.ts';
+import { imageState } from './podman.ts';
+import { type Slot, StageFailure } from './stages.ts';
+import type { PreflightResults, Store } from './store.ts';
+
+interface Preflight extends Slot {
+  readonly store: Store;
+  readonly release: Release;
+}
+
+/** A check answers with what it found, or throws with the reason why the release cannot be tried. */
+type PreflightCheck = (preflight: Preflight) => Promise<string>;
+
+/** Free space that logs, records and container layers of a run may need, in bytes. */
+const diskReserveBytes = 1024 ** 3;
+
+/** Limits of the throw-away containers: they parse arguments and read files, nothing more. */
+const throwAwayLimits = ['--rm', '--pull=never', '--network=none', '--memory=8g', '--timeout=300'];
+
+/** All that can be known while the old engine serves, cheapest first. */
+const checks: Readonly<Record<string, PreflightCheck>> = {
+  tools: async ({ outside }) => {
+    const tools = ['systemctl', 'systemd-run', 'podman', 'curl', 'ss', 'patch'];
+    const missing: string[] = [];
+    for (const tool of tools) {
+      const found = await outside.run('sh', ['-c', `command -v ${tool}`]);
+      if (found.exitCode !== 0) missing.push(tool);
+    }
+    if (missing.length > 0) throw new Error(`not on this host: ${missing.join(', ')}; install them`);
+    return `${tools.join(', ')} are there`;
+  },
+
+  'no foreign occupant': async ({ outside, store, service, release }) => {
+    const findings = await foreignFindings(outside, store, service, release.port);
+    const [first] = findings;
+    if (first !== undefined) throw new Error(findings.map((finding) => finding.message).join('; '));
+    return 'unit, drop-ins, containers and port are free or ours';
+  },
+
+  'device files': async ({ outside, release }) => {
+    for (const path of release.deviceFiles) {
+      if ((await outside.kindOf(path)) === 'absent') throw new Error(`${path} is not on this host`);
+    }
+    for (const pci of release.gpus) {
+      if ((await outside.kindOf(`/sys/bus/pci/devices/${pci}`)) === 'absent') {
+        throw new Error(`there is no PCI device ${pci}; see lspci -D`);
+      }
+    }
+    return release.deviceFiles.length === 0 ? 'none asked for' : release.deviceFiles.join(', ');
+  },
+
+  payload: async ({ outside, release }) => {
+    const { folder, entry } = release.payload;
+    if ((await outside.kindOf(folder)) !== 'folder')
+      throw new Error(`${folder} is not a folder on this host`);
+    const wanted = `${folder}/${entry ?? 'config.json'}`;
+    if ((await outside.kindOf(wanted)) !== 'file') throw new Error(`${wanted} is not a file on this host`);
+    for (const state of release.stateFolders) {
+      if ((await outside.kindOf(state)) !== 'folder') {
+        throw new Error(`state directory ${state} is not on this host; it is never made or emptied here`);
+      }
+    }
+    return wanted;
+  },
+
+  disk: async ({ outside, service }) => {
+    const { stateFolder } = namesOf(service);
+    for (const folder of [stateFolder, '/var/lib/containers', '/var/log']) {
+      const result = await outside.run('df', ['--output=avail', '--block-size=1', folder]);
+      const available = Number(result.stdout.trim().split('\n').pop());
+      if (result.exitCode === 0 && available < diskReserveBytes) {
+        throw new Error(`${folder} has ${available} bytes free, ${diskReserveBytes} are needed; make room`);
+      }
+    }
+    return 'at least 1 GiB free for state, containers and logs';
+  },
+
+  image: async ({ outside, progress, release }) => {
+    const state = await imageState(outside, release.image);
+    if (state === 'present') return 'present by digest';
+    if (state === 'under another digest') {
+      await progress.say('the repository is here under another digest; pulling the pinned one');
+    }
+    await pull(outside, progress, release.image);
+    if ((await imageState(outside, release.image)) !== 'present') {
+      throw new Error(`${release.image} was pulled and is not there by this digest`);
+    }
+    return 'pulled';
+  },
+
+  patches: async ({ outside, release }) => {
+    if (release.patches.length === 0) return 'none';
+    await checkPatches(outside, release, throwAwayLimits);
+    return release.patches.map((patch) => patch.target).join(', ');
+  },
+
+  arguments: async ({ outside, release }) => {
+    if (release.engineKind !== 'vllm') return 'this engine offers no parse-only run';
+    const parse =
+      'import sys\n' +
+      'from vllm.entrypoints.openai.cli_args import make_arg_parser\n' +
+      'try:\n    from vllm.utils.argparse_utils import FlexibleArgumentParser\n' +
+      'except ImportError:\n    from vllm.utils import FlexibleArgumentParser\n' +
+      'make_arg_parser(FlexibleArgumentParser()).parse_args(sys.argv[1:])\n';
+    const result = await outside.run(
+      'podman',
+      ['run', ...throwAwayLimits, '--entrypoint=python3', release.image, '-c', parse, ...release.arguments],
+      { timeoutSeconds: 330 },
+    );
+    if (result.exitCode === 0) return 'accepted by the pinned image';
+    const lastLine = result.stderr.trim().split('\n').pop() ?? '';
+    // argparse ends with status 2; anything else means that the image cannot parse without running.
+    if (result.exitCode === 2) throw new Error(`the pinned image refuses them: ${lastLine}`);
+    return `not checked: the image's parser did not run (exit ${result.exitCode}: ${lastLine})`;
+  },
+
+  limits: async ({ outside, release }) => {
+    const limit = release.memlock === 'infinity' ? 'infinity' : String(release.memlock);
+    const result = await outside.run(
+      'systemd-run',
+      [
+        '--quiet',
+        '--pipe',
+        '--wait',
+        '--collect',
+        `--property=LimitMEMLOCK=${limit}`,
+        'podman',
+        'run',
+        ...throwAwayLimits,
+        '--ulimit=host',
+        '--entrypoint=cat',
+        release.image,
+        '/proc/self/limits',
+      ],
+      { timeoutSeconds: 330 },
+    );
+    if (result.exitCode !== 0)
+      throw new Error(`a container under these limits does not start: ${result.stderr.trim()}`);
+    const [, soft, hard] = result.stdout.match(/^Max locked memory\s+(\S+)\s+(\S+)/m) ?? [];
+    const wanted = release.memlock === 'infinity' ? 'unlimited' : limit;
+    if (soft !== wanted || hard !== wanted) {
+      throw new Error(
+        `locked memory reaches a container as ${soft} (hard ${hard}), the shape asks for ${wanted}`,
+      );
+    }
+    return `locked memory ${wanted} reaches a container`;
+  },
+
+  'memory forecast': async ({ outside, service, progress, release }) => {
+    const { ControlGroup } = await engineUnit(outside, service);
+    const statistics = ControlGroup && (await outside.readText(`/sys/fs/cgroup${ControlGroup}/memory.stat`));
+    const anonymous = Number((statistics || '').match(/^anon (\d+)/m)?.[1] ?? 0);
+    const forecast = (await memAvailableBytes(outside)) + anonymous;
+    const text = `${forecast} bytes available after the stop, the gate is ${release.memoryGateBytes}`;
+    // Memory pinned for the GPU is charged to nobody: only the gate after the stop may refuse.
+    if (forecast < release.memoryGateBytes) await progress.say(`warning: ${text}`);
+    return text;
+  },
+
+  'rollback set': async ({ outside, store }) => {
+    const { occupant } = await store.slot();
+    if (occupant === null) return 'the slot is empty: nothing to come back to';
+    const previous = await store.release(occupant.releaseId);
+    if ((await imageState(outside, previous.image)) !== 'present') {
+      throw new Error(`image ${previous.image} of ${previous.shape} is gone: there would be no way back`);
+    }
+    if ((await outside.kindOf(previous.payload.folder)) !== 'folder') {
+      throw new Error(
+        `payload ${previous.payload.folder} of ${previous.shape} is gone: there would be no way back`,
+      );
+    }
+    for (const patch of previous.patches) {
+      const path = patchedPath(previous, patch);
+      if ((await outside.kindOf(path)) !== 'file')
+        throw new Error(`patched file ${path} of ${previous.shape} is gone`);
+    }
+    return `${previous.shape} can be served again`;
+  },
+};
+
+export const preflightChecks = Object.keys(checks);
+
+/** Runs all checks in order, records each result, and throws a `StageFailure` at the first that fails. */
+export async function preflight(context: Preflight): Promise<void> {
+  const results: PreflightResults = [];
+  const record = async (check: string, result: string) => {
+    results.push({ check, at: context.outside.now().toISOString(), result });
+    await context.store.savePreflight(releaseIdOf(context.release), results);
+  };
+  for (const [check, ask] of Object.entries(checks)) {
+    try {
+      const result = await ask(context);
+      await record(check, result);
+      await context.progress.say(`${check}: ${result}`);
+    } catch (error) {
+      const message = (error as Error).message;
+      await record(check, `failed: ${message}`);
+      throw new StageFailure(`preflight: ${check}`, message);
+    }
+  }
+}
+
+async function pull(outside: Outside, progress: Slot['progress'], reference: string): Promise<void> {
+  await progress.say(`pulling ${reference}`);
+  let spokenAt = outside.now().getTime();
+  const result = await outside.run('podman', ['pull', reference], {
+    timeoutSeconds: 6 * 3600,
+    onLine: (line) => {
+      const now = outside.now().getTime();
+      if (now - spokenAt < 10_000) return;
+      spokenAt = now;
+      void progress.say(`pulling: ${line.trim()}`);
+    },
+  });
+  if (result.exitCode !== 0) {
+    throw new Error(`podman pull ${reference}: ${result.stderr.trim().split('\n').pop()}`);
+  }
+}

@@ -1,0 +1,444 @@
+import type { Occupant, Outcome, OutcomeKind, Phase, SlotState, Transaction } from '../shape/inspection.ts';
+import { namesOf } from '../shape/names.ts';
+import { type Claim, type Release, releaseIdOf, shortId } from '../shape/release.ts';
+import { faultsOf } from './conjunction.ts';
+import { engineUnit, stateOf } from './engine.ts';
+import { preflight } from './preflight.ts';
+import {
+  awaitReady,
+  commitUnit,
+  drain,
+  prove,
+  removeTrial,
+  removeUnits,
+  type Slot,
+  StageFailure,
+  start,
+  stop,
+  take,
+  verifyEmpty,
+} from './stages.ts';
+import type { Store } from './store.ts';
+
+export interface TransactionContext extends Slot {
+  readonly store: Store;
+  /** Login that asked for it. */
+  readonly by: string;
+}
+
+export interface CutoverRequest {
+  readonly release: Release;
+  readonly claim: Claim;
+  /** Epoch that whoever asks has seen: compare-and-swap. */
+  readonly expectedEpoch: number;
+}
+
+/**
+ * Changes the occupant. Before the old engine is stopped every failure is a refusal with nothing touched;
+ * after it, the wanted release serves and is proved, or what was there before is brought back the same way.
+ */
+export async function cutover(context: TransactionContext, request: CutoverRequest): Promise<Outcome> {
+  const { store } = context;
+  const { release, claim } = request;
+  const releaseId = releaseIdOf(release);
+  const slot = await store.slot();
+  const sameEngine = await isServedAlready(context, slot, release);
+  const record: Transaction = {
+    version: 1,
+    kind: sameEngine ? 'record' : 'cutover',
+    claim,
+    shape: release.shape,
+    releaseId,
+    previousReleaseId: slot.occupant?.releaseId ?? null,
+    phase: sameEngine ? 'record' : 'preflight',
+    startedAt: context.outside.now().toISOString(),
+    by: context.by,
+  };
+  const isOwn = slot.occupant?.claim.token === claim.token && slot.occupant.releaseId === releaseId;
+  if (!isOwn && request.expectedEpoch !== slot.epoch) {
+    return refuse(
+      context,
+      record,
+      new StageFailure(
+        'epoch',
+        `epoch ${request.expectedEpoch} was seen, the slot is at epoch ${slot.epoch} with ${slot.occupant?.shape ?? 'nobody'}; moved by ${slot.changed}. Nothing was touched; run preview again`,
+      ),
+    );
+  }
+  return sameEngine ? recordOnly(context, record, release, slot) : replace(context, record, release);
+}
+
+/** Whether the wanted engine runs, and is healthy or on its way to be. */
+async function isServedAlready(
+  context: TransactionContext,
+  { occupant }: SlotState,
+  release: Release,
+): Promise<boolean> {
+  if (occupant?.engineIdentity !== release.engineIdentity) return false;
+  const state = stateOf(await engineUnit(context.outside, context.service));
+  if (state !== 'serving') return state === 'loading';
+  const recorded = await context.store.release(occupant.releaseId);
+  return (await faultsOf(context.outside, recorded, 'committed')).length === 0;
+}
+
+/** The engine that runs is the wanted one: it is proved and recorded, never restarted. */
+async function recordOnly(
+  context: TransactionContext,
+  record: Transaction,
+  release: Release,
+  slot: SlotState,
+): Promise<Outcome> {
+  await enter(context, record, 'record');
+  await context.progress.say(`${release.shape} runs with this engine identity already: no restart`);
+  try {
+    await awaitReady(context, release, await expectedBoot(context, release));
+    await commitUnit(context, release);
+    await prove(context, release, 'committed');
+  } catch (error) {
+    const previous = slot.occupant && (await context.store.release(slot.occupant.releaseId));
+    if (previous) await commitUnit(context, previous);
+    return refuse(context, record, asStageFailure(error, record));
+  }
+  await settle(context, record, release);
+  return close(context, record, 'serving', {
+    message: `${release.shape} serves and is proved; the engine was not restarted`,
+    serves: release.shape,
+  });
+}
+
+async function replace(context: TransactionContext, record: Transaction, release: Release): Promise<Outcome> {
+  const { store } = context;
+  let current = record;
+  try {
+    await enter(context, current, 'preflight');
+    const quarantine = await store.quarantine(record.releaseId);
+    if (quarantine !== undefined) {
+      throw new StageFailure(
+        'preflight: quarantine',
+        `this release failed at ${quarantine.at} (${quarantine.stage}: ${firstLine(quarantine.message)}); change the shape, or lift it: slot release forgive ${shortId(record.releaseId)}`,
+      );
+    }
+    await preflight({ ...context, release });
+    await store.saveRelease(release);
+  } catch (error) {
+    return refuse(context, current, asStageFailure(error, current));
+  }
+  const previous =
+    record.previousReleaseId === null ? undefined : await store.release(record.previousReleaseId);
+  try {
+    if (previous) await drain(context, previous);
+    current = await enter(context, current, 'release-slot', {
+      stoppedAt: context.outside.now().toISOString(),
+    });
+    await empty(context, previous ?? release, release);
+    current = await enter(context, current, 'take');
+    await take(context, release);
+    current = await enter(context, current, 'prove');
+    await awaitReady(context, release, await expectedBoot(context, release));
+    await prove(context, release, 'trial');
+    current = await enter(context, current, 'commit');
+    return await commit(context, current, release);
+  } catch (error) {
+    const failure = asStageFailure(error, current);
+    // A slot that could not be emptied says nothing about the release.
+    if (current.phase !== 'release-slot' && record.releaseId !== record.previousReleaseId) {
+      await store.saveQuarantine(record.releaseId, {
+        at: context.outside.now().toISOString(),
+        stage: failure.stage,
+        message: failure.message,
+      });
+    }
+    return restore(context, current, failure);
+  }
+}
+
+async function commit(context: TransactionContext, record: Transaction, release: Release): Promise<Outcome> {
+  await commitUnit(context, release);
+  await settle(context, record, release);
+  return close(context, record, 'serving', {
+    message: `${release.shape} serves and is proved`,
+    serves: release.shape,
+  });
+}
+
+/**
+ * Brings back what held the slot before, by the same phases and the same proofs. What already runs of it
+ * (after a reboot systemd starts the committed unit by itself) is left to run.
+ */
+export async function restore(
+  context: TransactionContext,
+  record: Transaction,
+  failure: StageFailure,
+): Promise<Outcome> {
+  const { store } = context;
+  const current = await enter(context, record, 'restore');
+  await context.progress.say(`failed at ${failure.stage}: ${firstLine(failure.message)}`);
+  const log = failure.engineLog === undefined ? {} : { engineLog: failure.engineLog };
+  const failed = await store.release(record.releaseId);
+  const slot = await store.slot();
+  try {
+    if (record.previousReleaseId === null) {
+      await empty(context, failed, failed);
+      await removeUnits(context);
+      await store.saveSlot({
+        ...slot,
+        epoch: slot.epoch + 1,
+        changed: changedBy(context, `failed cutover to ${record.shape}`),
+      });
+      return await close(context, current, 'restored', {
+        ...log,
+        stage: failure.stage,
+        message: `${failure.message}\nThe slot is empty, as it was before.`,
+        serves: null,
+      });
+    }
+    const previous = await store.release(record.previousReleaseId);
+    await context.progress.say(`coming back to ${previous.shape}`);
+    if (!(await standsAlone(context, previous))) {
+      await empty(context, failed, previous);
+      await removeTrial(context);
+      await commitUnit(context, previous);
+    }
+    await start(context);
+    await awaitReady(context, previous, await expectedBoot(context, previous));
+    await prove(context, previous, 'committed');
+    await store.saveSlot({
+      ...slot,
+      epoch: slot.epoch + 1,
+      changed: changedBy(context, `failed cutover to ${record.shape}`),
+    });
+    return await close(context, current, 'restored', {
+      ...log,
+      stage: failure.stage,
+      message: `${failure.message}\n${previous.shape} serves again and is proved.`,
+      serves: previous.shape,
+    });
+  } catch (error) {
+    const second = asStageFailure(error, current);
+    const unusable = failure.hostUnusable || second.hostUnusable;
+    return close(context, current, unusable ? 'unusable' : 'down', {
+      ...log,
+      stage: failure.stage,
+      message: `${failure.message}\nComing back failed too, at ${second.stage}: ${second.message}${unusable ? '\nThe slot cannot be emptied: reboot the host.' : ''}`,
+      serves: null,
+    });
+  }
+}
+
+/** Ends what a transaction left open when its process or its host died. */
+export async function recover(context: TransactionContext): Promise<Outcome | undefined> {
+  const { store, progress } = context;
+  const record = await store.transaction();
+  if (record === undefined || record.outcome !== undefined) return undefined;
+  progress.enter(record.phase);
+  await progress.say(`found the transaction for ${record.shape} interrupted`);
+  const interrupted = new StageFailure(
+    `${record.phase}: interrupted`,
+    'the transaction or its host was cut off',
+  );
+  if (record.kind === 'vacate') return vacateSlot(context, record);
+  switch (record.phase) {
+    case 'preflight':
+      return refuse(context, record, interrupted);
+    case 'record': {
+      const release = await recordedOccupant(context);
+      if (release) await commitUnit(context, release);
+      return refuse(context, record, interrupted);
+    }
+    case 'commit': {
+      // The proof was had. What was on trial is committed if it still stands, in either place.
+      const release = await store.release(record.releaseId);
+      const names = namesOf(context.service);
+      const committed = (await context.outside.readText(names.committedUnitPath)) === release.unit;
+      const onTrial = (await context.outside.readText(names.trialUnitPath)) === release.unit;
+      if (!committed && !onTrial) return restore(context, record, interrupted);
+      await commitUnit(context, release);
+      await start(context);
+      try {
+        await awaitReady(context, release, await expectedBoot(context, release));
+        await prove(context, release, 'committed');
+      } catch (error) {
+        return restore(context, record, asStageFailure(error, record));
+      }
+      return commit(context, record, release);
+    }
+    case 'release-slot':
+    case 'take':
+    case 'prove':
+    case 'restore':
+      return restore(context, record, interrupted);
+  }
+}
+
+/** Stops the engine and leaves the slot empty, if the asker's claim still holds it. */
+export async function vacate(context: TransactionContext): Promise<Outcome> {
+  const { occupant } = await context.store.slot();
+  if (occupant === null) throw new Error('the slot is empty');
+  return vacateSlot(context, {
+    version: 1,
+    kind: 'vacate',
+    claim: occupant.claim,
+    shape: occupant.shape,
+    releaseId: occupant.releaseId,
+    previousReleaseId: occupant.releaseId,
+    phase: 'release-slot',
+    startedAt: context.outside.now().toISOString(),
+    by: context.by,
+  });
+}
+
+async function vacateSlot(context: TransactionContext, record: Transaction): Promise<Outcome> {
+  const { store } = context;
+  const release = await store.release(record.releaseId);
+  const current = await enter(context, record, 'release-slot', {
+    stoppedAt: context.outside.now().toISOString(),
+  });
+  try {
+    await drain(context, release);
+    await empty(context, release, release);
+  } catch (error) {
+    const failure = asStageFailure(error, current);
+    return close(context, current, 'unusable', {
+      stage: failure.stage,
+      message: failure.message,
+      serves: null,
+    });
+  }
+  await removeUnits(context);
+  const slot = await store.slot();
+  await store.saveSlot({
+    ...slot,
+    epoch: slot.epoch + 1,
+    occupant: null,
+    changed: changedBy(context, `${record.shape} taken out of the slot`),
+  });
+  return close(context, current, 'vacated', { message: 'the slot is empty', serves: null });
+}
+
+/** Stops what runs and waits until the slot is free for `next`. */
+async function empty(context: TransactionContext, running: Release, next: Release): Promise<void> {
+  await stop(context, running.deadlines.stopSeconds);
+  await verifyEmpty(context, running.container, next, running.deadlines.stopSeconds);
+  await context.progress.say('the slot is empty: unit, container, port, memory and GPUs');
+}
+
+/** Makes the proved release the occupant on record. */
+async function settle(context: TransactionContext, record: Transaction, release: Release): Promise<void> {
+  const { store } = context;
+  const slot = await store.slot();
+  const isSame =
+    slot.occupant?.releaseId === record.releaseId && slot.occupant.claim.token === record.claim.token;
+  if (isSame) return;
+  const occupant: Occupant = {
+    shape: release.shape,
+    releaseId: await store.saveRelease(release),
+    engineIdentity: release.engineIdentity,
+    claim: record.claim,
+    since: context.outside.now().toISOString(),
+  };
+  await store.saveClaim(record.releaseId, record.claim);
+  await store.saveSlot({
+    version: 1,
+    epoch: slot.epoch + 1,
+    changed: changedBy(context, `${record.kind} of ${release.shape}`),
+    occupant,
+    previousReleaseId:
+      slot.occupant !== null && slot.occupant.releaseId !== record.releaseId && record.kind === 'cutover'
+        ? slot.occupant.releaseId
+        : slot.previousReleaseId,
+  });
+}
+
+async function refuse(
+  context: TransactionContext,
+  record: Transaction,
+  failure: StageFailure,
+): Promise<Outcome> {
+  const { occupant } = await context.store.slot();
+  return close(context, record, 'refused', {
+    stage: failure.stage,
+    message: failure.message,
+    serves: occupant?.shape ?? null,
+  });
+}
+
+/** Announces a phase on disk before its first act. */
+async function enter(
+  context: TransactionContext,
+  record: Transaction,
+  phase: Phase,
+  more: Partial<Transaction> = {},
+): Promise<Transaction> {
+  const entered: Transaction = { ...record, ...more, phase };
+  await context.store.saveTransaction(entered);
+  context.progress.enter(phase);
+  return entered;
+}
+
+async function close(
+  context: TransactionContext,
+  record: Transaction,
+  kind: OutcomeKind,
+  told: Pick<Outcome, 'message' | 'serves'> & Partial<Pick<Outcome, 'stage' | 'engineLog'>>,
+): Promise<Outcome> {
+  const { store, outside } = context;
+  const endedAt = outside.now();
+  const outcome: Outcome = {
+    kind,
+    ...told,
+    shape: record.shape,
+    releaseId: record.releaseId,
+    epoch: (await store.slot()).epoch,
+    startedAt: record.startedAt,
+    endedAt: endedAt.toISOString(),
+    outageSeconds:
+      record.stoppedAt === undefined ? 0 : (endedAt.getTime() - new Date(record.stoppedAt).getTime()) / 1000,
+  };
+  await store.addToHistory(outcome);
+  await store.saveTransaction({ ...record, outcome });
+  await context.progress.say(`${kind}: ${firstLine(outcome.message)}`);
+  return outcome;
+}
+
+/**
+ * Whether this release's unit is what systemd reads, with nothing on trial over it. What runs then is of this
+ * release or nothing: a trial's unit is only taken away after its engine is gone.
+ */
+async function standsAlone(context: TransactionContext, release: Release): Promise<boolean> {
+  const names = namesOf(context.service);
+  const unit = await engineUnit(context.outside, context.service);
+  if (unit.FragmentPath !== names.committedUnitPath || unit.NeedDaemonReload !== 'no') return false;
+  if ((await context.outside.readText(names.trialUnitPath)) !== undefined) return false;
+  return (await context.outside.readText(names.committedUnitPath)) === release.unit;
+}
+
+async function recordedOccupant({ store }: TransactionContext): Promise<Release | undefined> {
+  const { occupant } = await store.slot();
+  return occupant === null ? undefined : store.release(occupant.releaseId);
+}
+
+/** Median outage of this shape's past cutovers on this host. */
+async function expectedBoot({ store }: TransactionContext, release: Release): Promise<number | undefined> {
+  const seconds = outagesOf(await store.history(), release.shape).sort((a, b) => a - b);
+  return seconds[Math.floor(seconds.length / 2)];
+}
+
+/** Outages in seconds of the cutovers that brought this shape up, oldest first. */
+export function outagesOf(history: readonly Outcome[], shape: string): number[] {
+  return history
+    .filter((outcome) => outcome.kind === 'serving' && outcome.serves === shape && outcome.outageSeconds > 0)
+    .map((outcome) => outcome.outageSeconds);
+}
+
+function asStageFailure(error: unknown, record: Transaction): StageFailure {
+  if (error instanceof StageFailure) return error;
+  return new StageFailure(record.phase, error instanceof Error ? error.message : String(error));
+}
+
+function changedBy({ outside, by }: TransactionContext, what: string): string {
+  return `${by} at ${outside.now().toISOString()} (${what})`;
+}
+
+function firstLine(text: string): string {
+  return text.split('\n', 1)[0] ?? '';
+}
