@@ -37,12 +37,10 @@ export async function staleEpoch(note: EpochNote, live: Inspection): Promise<str
   await rm(pathOf(note), { force: true });
   const shown = noteSchema.parse(JSON.parse(text));
   if (shown.epoch === live.epoch) return undefined;
-  const mover = live.transaction
-    ? `${live.transaction.by} moved it with "${live.transaction.claim.token}" at ${live.transaction.startedAt}`
-    : 'the host does not say who moved it';
   return (
     `the preview showed epoch ${shown.epoch} (${shown.occupant ?? 'empty slot'}), ` +
-    `the host is at epoch ${live.epoch} (${live.occupant?.shape ?? 'empty slot'}): ${mover}. ` +
+    `the host is at epoch ${live.epoch} (${live.occupant?.shape ?? 'empty slot'}), ` +
+    `moved by ${live.changed}. ` +
     'Nothing was touched; preview again and decide anew'
   );
 }

@@ -7,6 +7,7 @@ import {
   manifestVersion,
   type Release,
   releaseIdOf,
+  shortId,
 } from '../shape/release.ts';
 
 /** What an `up` would do to the slot. Each but `refused` has the claim that the cutover would carry. */
@@ -65,7 +66,7 @@ export function intentOf(answer: InspectAnswer, wanted: Release): Intent {
     occupant !== null &&
     occupant.engineIdentity === wanted.engineIdentity &&
     (occupant.state === 'serving' || occupant.state === 'loading');
-  if (holdsSlot && engineStays && occupant.committed) return { kind: 'unchanged', claim: occupant.claim };
+  if (holdsSlot && engineStays) return { kind: 'unchanged', claim: occupant.claim };
 
   if (quarantine) {
     return {
@@ -88,7 +89,7 @@ export function intentOf(answer: InspectAnswer, wanted: Release): Intent {
 }
 
 /**
- * A release that is sent to the slot which it holds already, because it is broken or was never committed, must
+ * A release that is sent to the slot which it holds already, because its engine is broken, must
  * not carry the claim it was sent with before: without a difference Pulumi does nothing. The invocation changes
  * with every start of an engine.
  */

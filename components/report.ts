@@ -58,10 +58,9 @@ function table(rows: readonly Row[]): string[] {
 
 function occupantOf({ occupant, epoch, at }: Inspection): string {
   if (occupant === null) return `nobody (epoch ${epoch})`;
-  const trial = occupant.committed ? '' : ', not committed';
   const faults = occupant.faults.length === 0 ? '' : `, ${occupant.faults.join(', ')}`;
   return (
-    `${occupant.shape}, release ${shortId(occupant.releaseId)}, ${occupant.state}${faults}${trial}, ` +
+    `${occupant.shape}, release ${shortId(occupant.releaseId)}, ${occupant.state}${faults}, ` +
     `for ${duration((Date.parse(at) - Date.parse(occupant.since)) / 1000)} (epoch ${epoch})`
   );
 }

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type EpochNote, staleEpoch, writeEpochNote } from '../../../components/epoch-note.ts';
-import { inspection, occupant, release, transaction } from './samples.ts';
+import { inspection, occupant, release } from './samples.ts';
 
 let root: string;
 let note: EpochNote;
@@ -26,7 +26,7 @@ describe('an update after a preview', () => {
     const live = inspection({
       epoch: 13,
       occupant: occupant(glm),
-      transaction: transaction(glm, { running: false, by: 'ann' }),
+      changed: 'ann at 2026-11-29T10:00:00Z (cutover of glm-w4a16)',
     });
     const reason = await staleEpoch(note, live);
     expect(reason).toMatch(/epoch 12 \(qwen-fp8-mtp4\).*epoch 13 \(glm-w4a16\).*ann.*2026-11-29T10:00:00Z/);

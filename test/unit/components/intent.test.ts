@@ -48,12 +48,6 @@ describe('what an up would do', () => {
       qwen,
       'cutover',
     ],
-    [
-      'the wanted release serves and was never committed',
-      { occupant: occupant(qwen, { committed: false }) },
-      qwen,
-      'record',
-    ],
     ['the same engine serves under other checks', { occupant: occupant(glm) }, glmWithOtherChecks, 'record'],
     [
       'the same engine loads under other checks',
@@ -165,13 +159,14 @@ describe('the claim', () => {
   });
 
   it('of a repair differs from the one the broken release holds the slot with, even at the same epoch', () => {
-    const first = of({ occupant: null }, qwen);
-    if (first.kind !== 'cutover') throw new Error(first.kind);
-    const recorded = of({ occupant: occupant(qwen, { committed: false }) }, qwen);
-    if (recorded.kind !== 'record') throw new Error(recorded.kind);
-    const repair = of({ occupant: occupant(qwen, { claim: recorded.claim, state: 'failed' }) }, qwen);
-    expect(repair).toMatchObject({ kind: 'cutover', claim: { epoch: 12 } });
-    expect(repair.kind === 'cutover' && repair.claim.token).not.toBe(recorded.claim.token);
+    const repair = of({ occupant: occupant(qwen, { state: 'failed' }) }, qwen);
+    if (repair.kind !== 'cutover') throw new Error(repair.kind);
+    const again = of(
+      { occupant: occupant(qwen, { claim: repair.claim, state: 'failed', invocation: 'beef' }) },
+      qwen,
+    );
+    expect(again).toMatchObject({ kind: 'cutover', claim: { epoch: 12 } });
+    expect(again.kind === 'cutover' && again.claim.token).not.toBe(repair.claim.token);
   });
 });
 
@@ -203,18 +198,18 @@ const situations = fc
   .record({
     held: releases,
     state: fc.constantFrom(...engineStates),
-    committed: fc.boolean(),
+
     running: fc.boolean(),
     towards: releases,
     epoch: fc.nat(3),
   })
-  .map(({ held, state, committed, running, towards, epoch }) => ({
+  .map(({ held, state, running, towards, epoch }) => ({
     held,
     seen: inspection({
       epoch,
       occupant: occupant(held, {
         state,
-        committed,
+
         claim: {
           epoch,
           token: `occupant ${held.shape}, epoch ${epoch} → ${held.shape}, release ${releaseIdOf(held).slice(0, 12)}`,

@@ -1,0 +1,120 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
+import {
+  ConfigurationError,
+  loadStackFile,
+  parseHost,
+  parseShape,
+  type StackFile,
+} from '../shape/configuration.ts';
+import type { HostConfig } from '../shape/host.ts';
+import { planRelease } from '../shape/plan.ts';
+import type { Release } from '../shape/release.ts';
+import { readStrictYaml } from '../shape/strict-yaml.ts';
+import { readTemplates } from '../templates/templates.ts';
+
+/** Values of the namespace `slot:` as Pulumi hands them over; undefined: not set. */
+export interface HandedValues {
+  readonly host: unknown;
+  readonly shape: unknown;
+  readonly hostsFolder: string | undefined;
+}
+
+export type ShapeFile = Extract<StackFile, { kind: 'shape' }>;
+
+/** A shape with the machine that serves it. */
+export interface PlannedShape {
+  readonly host: HostConfig;
+  readonly release: Release;
+}
+
+/**
+ * What the stack describes. Pulumi hands over values, not their text, and does not say which file they are of
+ * (`--config-file`). Where they are those of `Pulumi.<stack>.yaml` that file is read as strictly as its text
+ * allows; where they are not, its disputed words may be the reason, otherwise the values alone count.
+ *
+ * @throws ConfigurationError with everything that is wrong, at once
+ */
+export function configurationOf(projectFolder: string, stack: string, handed: HandedValues): StackFile {
+  const file = stackFileName(stack);
+  const text = textOf(join(projectFolder, file));
+  const nothingHanded = Object.values(handed).every((value) => value === undefined);
+  if (text !== undefined) {
+    const yaml = readStrictYaml(file, text);
+    if (nothingHanded || isDeepStrictEqual(valuesIn(yaml.content), handed)) return loadStackFile(file, text);
+    const disputes = ['slot:host', 'slot:shape'].flatMap((key) => yaml.disputesBelow(['config', key], key));
+    if (disputes.length > 0) throw new ConfigurationError(disputes);
+  }
+  if (nothingHanded) return stackFile(projectFolder, stack);
+  const { host, shape, hostsFolder } = handed;
+  if (shape === undefined) return { kind: 'host', host: parseHost(host, file) };
+  return { kind: 'shape', shape: parseShape(shape, file), hostsFolder };
+}
+
+/**
+ * Reads `Pulumi.<stack>.yaml` without Pulumi.
+ *
+ * @throws ConfigurationError with everything that is wrong, at once
+ */
+export function stackFile(folder: string, stack: string): StackFile {
+  const path = join(folder, stackFileName(stack));
+  const text = textOf(path);
+  if (text === undefined) {
+    const remedy = 'write slot:host (a machine) or slot:shape (what one serves) into it; docs/ has the keys';
+    throw new ConfigurationError([{ file: path, key: '', value: undefined, limit: 'must exist', remedy }]);
+  }
+  return loadStackFile(path, text);
+}
+
+/**
+ * Renders a shape's release with the host file, the templates and the patches that lie in the project.
+ *
+ * @throws ConfigurationError with everything that is wrong, at once
+ */
+export function plannedShape(projectFolder: string, stack: string, file: ShapeFile): PlannedShape {
+  const { shape, hostsFolder = '.' } = file;
+  const host = hostNamed(resolve(projectFolder, hostsFolder), shape.host);
+  const diffs = shape.patches.flatMap(({ diff }) => {
+    const text = textOf(join(projectFolder, 'patches', diff));
+    return text === undefined ? [] : [[diff, text] as const];
+  });
+  const release = planRelease({ host, shape, stack, templates: readTemplates(), patches: new Map(diffs) });
+  return { host, release };
+}
+
+/**
+ * The host of this name from its own stack file: plain values in review, known without any state.
+ *
+ * @throws ConfigurationError with everything that is wrong, at once
+ */
+export function hostNamed(folder: string, name: string): HostConfig {
+  const loaded = stackFile(folder, name);
+  if (loaded.kind === 'host') return loaded.host;
+  throw new ConfigurationError([
+    {
+      file: join(folder, stackFileName(name)),
+      key: 'slot:shape',
+      value: undefined,
+      limit: `describes a shape, but ${name} is named as a host`,
+      remedy: 'name the host whose file has slot:host, or set slot:hostsFolder to the folder where it lies',
+    },
+  ]);
+}
+
+function stackFileName(stack: string): string {
+  return `Pulumi.${stack}.yaml`;
+}
+
+function textOf(path: string): string | undefined {
+  return existsSync(path) ? readFileSync(path, 'utf8') : undefined;
+}
+
+function valuesIn(content: unknown): HandedValues {
+  const config = (content as { config?: Record<string, unknown> } | null)?.config ?? {};
+  return {
+    host: config['slot:host'],
+    shape: config['slot:shape'],
+    hostsFolder: config['slot:hostsFolder'] as string | undefined,
+  };
+}
