@@ -31,7 +31,7 @@ function holdsKeyOfType(blob: string, type: string): boolean {
   const bytes = Buffer.from(blob, 'base64');
   const field = Buffer.from(type);
   return (
-    bytes.length > 4 + field.length + 4 + 32 &&
+    bytes.length >= 4 + field.length + 4 + 32 &&
     bytes.readUInt32BE(0) === field.length &&
     bytes.subarray(4, 4 + field.length).equals(field)
   );

@@ -17,7 +17,12 @@ export interface ServiceNames {
   readonly stateFolder: string;
   readonly logFolder: string;
   container(shortName: string): string;
+  /** The patched copy of an image's file: named by its content, never edited in place. */
+  patchedFile(sha256: string, target: string): string;
 }
+
+/** Label of the engine's container that holds its release's engine identity. */
+export const identityLabel = 'slot.identity';
 
 export const committedUnitFolder = '/usr/local/lib/systemd/system';
 export const trialUnitFolder = '/run/systemd/system';
@@ -41,5 +46,6 @@ export function namesOf(service: string): ServiceNames {
     stateFolder: `${stateRoot}/${service}`,
     logFolder: `/var/log/slot/${service}`,
     container: (shortName) => `${service}-${shortName}`,
+    patchedFile: (sha256, target) => `${stateRoot}/${service}/patched/${sha256}/${target.split('/').at(-1)}`,
   };
 }

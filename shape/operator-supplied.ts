@@ -69,6 +69,13 @@ export function howToSupply(kind: 'host' | 'shape', path: Path, known: Known): s
   ].join('\n');
 }
 
+/** The values below this key that only the operator can give. */
+export function suppliedBelow(kind: 'host' | 'shape', path: Path): readonly Path[] {
+  return Object.keys(kind === 'host' ? hostSources : shapeSources)
+    .map((key) => key.split('.'))
+    .filter((key) => key.length > path.length && path.every((part, index) => part === key[index]));
+}
+
 /** Root's images and containers are not the login's: which of the two has it must be looked up. */
 function onHost(known: Known, command: string): readonly string[] {
   const host = hostOf(known);

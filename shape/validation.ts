@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import { at, howToSupply, type Known } from './operator-supplied.ts';
+import { at, howToSupply, type Known, suppliedBelow } from './operator-supplied.ts';
 import { ConfigurationError, type Path, type Problem, shorten, spell } from './problems.ts';
 import { knownKeys, unknownKeyRemedy } from './schema-keys.ts';
 import { quote } from './strict-yaml.ts';
@@ -47,10 +47,8 @@ function problemsOf(issue: z.core.$ZodIssue, schema: z.ZodType, subject: Subject
   }
   const key = spell(root, issue.path);
   const found = at(subject.value, issue.path);
-  const missing = found === undefined || found === null;
-  const supply = howToSupply(kind, issue.path, known);
-  const set = `set it: pulumi config set --path '${key}' <value> -s ${known.stack}`;
-  if (missing) return [{ file, key, value: undefined, limit: 'is required', remedy: supply ?? set }];
+  if (found === undefined || found === null) return missingProblems(issue.path, subject, known);
+  const remedy = remedyFor(issue.path, subject, known);
 
   const params = issue.code === 'custom' ? (issue.params ?? {}) : {};
   const written = subject.sourceAt(issue.path) ?? plain(found);
@@ -62,9 +60,28 @@ function problemsOf(issue: z.core.$ZodIssue, schema: z.ZodType, subject: Subject
       key,
       value: shorten(written),
       limit: limitOf(issue),
-      remedy: stated ?? (unquoted ? `quote it: ${quote(written)}` : (supply ?? set)),
+      remedy: stated ?? (unquoted ? `quote it: ${quote(written)}` : remedy),
     },
   ];
+}
+
+/** A missing map is asked for by what it must hold. */
+function missingProblems(path: Path, subject: Subject, known: Known): readonly Problem[] {
+  const below = suppliedBelow(subject.kind, path);
+  return (below.length === 0 ? [path] : below).map((missing) => ({
+    file: subject.file,
+    key: spell(`slot:${subject.kind}`, missing),
+    value: undefined,
+    limit: 'is required',
+    remedy: remedyFor(missing, subject, known),
+  }));
+}
+
+function remedyFor(path: Path, { kind }: Subject, known: Known): string {
+  const key = spell(`slot:${kind}`, path);
+  return (
+    howToSupply(kind, path, known) ?? `set it: pulumi config set --path '${key}' <value> -s ${known.stack}`
+  );
 }
 
 function limitOf(issue: z.core.$ZodIssue): string {

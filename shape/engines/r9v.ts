@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { lineSchema, nonEmptyLineSchema } from '../text.ts';
 import { imageSchema } from './image.ts';
+import type { EngineFault, EngineInvocation, EnginePlace } from './invocation.ts';
 
 export const r9vSchema = z.strictObject({
   kind: z.literal('r9v'),
@@ -18,7 +19,10 @@ export const r9vSchema = z.strictObject({
    */
   arguments: z.array(lineSchema),
   /** Default `/health`. */
-  healthPath: z.string().startsWith('/').default('/health'),
+  healthPath: z
+    .string()
+    .regex(/^\/[A-Za-z0-9/_.-]*$/, 'must be a path of / A-Z a-z 0-9 _ . -')
+    .default('/health'),
   /** Requests with tools are answered, so a tool call is checked; default false. */
   tools: z.boolean().default(false),
   /** Thinking has a field of its own, so that is checked; default false. */
@@ -27,3 +31,51 @@ export const r9vSchema = z.strictObject({
   ipc: z.enum(['host', 'private']).default('private'),
 });
 export type R9vConfig = z.infer<typeof r9vSchema>;
+
+const placeholder =
+  /\{(payload|port|maxModelLength|servedNames|servedName|publicName|state:([a-z0-9_.-]+))\}/g;
+
+export function invokeR9v(engine: R9vConfig, place: EnginePlace): EngineInvocation {
+  const servedNames = [engine.servedName, ...place.publicNames];
+  const values: Readonly<Record<string, string | undefined>> = {
+    payload: place.payload,
+    port: String(place.port),
+    maxModelLength: String(engine.maxModelLength),
+    servedName: engine.servedName,
+    publicName: place.publicNames[0],
+    servedNames: servedNames.join(','),
+  };
+  const faults: EngineFault[] = [];
+  const filled = engine.arguments.map((argument, index) =>
+    argument.replaceAll(placeholder, (written, name: string, state: string | undefined) => {
+      const value = state === undefined ? values[name] : place.state[state];
+      if (value === undefined) faults.push(unfilled(`arguments[${index}]`, argument, written));
+      return value ?? written;
+    }),
+  );
+  if (place.publicNames.length > 0 && !/\{(?:publicName|servedNames)\}/.test(engine.arguments.join(' '))) {
+    faults.push({
+      key: 'arguments',
+      value: undefined,
+      limit: `must serve ${place.publicNames.join(', ')} as well: the host asks for it`,
+      remedy: 'use {servedNames} or {publicName} where the engine takes its names',
+    });
+  }
+  return {
+    arguments: filled,
+    servedNames,
+    healthPath: engine.healthPath,
+    tools: engine.tools,
+    reasoningField: engine.reasoning ? 'reasoning_content' : undefined,
+    faults,
+  };
+}
+
+function unfilled(key: string, value: string, written: string): EngineFault {
+  return {
+    key,
+    value,
+    limit: `must not use ${written}, which has no value`,
+    remedy: written === '{publicName}' ? 'set slot:host.publicName' : 'add the folder to slot:shape.state',
+  };
+}

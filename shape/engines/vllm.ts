@@ -3,6 +3,7 @@ import { byteSizeSchema } from '../quantities.ts';
 import { nonEmptyLineSchema } from '../text.ts';
 import { extraArgumentsSchema } from './extra-arguments.ts';
 import { imageSchema } from './image.ts';
+import type { EngineInvocation, EnginePlace } from './invocation.ts';
 
 /** Flags that a field of its own renders: as extra arguments they would be there twice. */
 const ownedFlags = [
@@ -68,3 +69,39 @@ export const vllmSchema = z.strictObject({
   extraArguments: extraArgumentsSchema(ownedFlags, ['vllm', 'serve']),
 });
 export type VllmConfig = z.infer<typeof vllmSchema>;
+
+/** The engine's own defaults for sampling and scheduling stay: what is not configured is not said. */
+export function invokeVllm(engine: VllmConfig, place: EnginePlace): EngineInvocation {
+  const servedNames = [engine.servedName, ...place.publicNames];
+  const option = (flag: string, value: string | number | undefined): readonly string[] =>
+    value === undefined ? [] : [flag, String(value)];
+  const flag = (name: string, on: boolean): readonly string[] => (on ? [name] : []);
+  return {
+    arguments: [
+      place.payload,
+      ...['--host', '0.0.0.0'],
+      ...option('--port', place.port),
+      ...['--served-model-name', ...servedNames],
+      ...option('--tensor-parallel-size', engine.tensorParallel),
+      ...option('--max-model-len', engine.maxModelLength),
+      ...option('--max-num-seqs', engine.maxSequences),
+      ...option('--max-num-batched-tokens', engine.maxBatchedTokens),
+      ...option('--gpu-memory-utilization', engine.gpuMemoryUtilization),
+      ...option('--kv-cache-dtype', engine.kvCacheDtype),
+      ...option('--kv-cache-memory-bytes', engine.kvCacheMemory?.bytes),
+      ...flag('--enable-expert-offload', engine.expertOffload),
+      ...flag('--expert-precise-memory', engine.expertPreciseMemory),
+      engine.prefixCaching ? '--enable-prefix-caching' : '--no-enable-prefix-caching',
+      ...flag('--enable-auto-tool-choice', engine.toolParser !== undefined),
+      ...option('--tool-call-parser', engine.toolParser),
+      ...option('--reasoning-parser', engine.reasoningParser),
+      ...option('--speculative-config', engine.speculative && JSON.stringify(engine.speculative)),
+      ...engine.extraArguments,
+    ],
+    servedNames,
+    healthPath: '/health',
+    tools: engine.toolParser !== undefined,
+    reasoningField: engine.reasoningParser === undefined ? undefined : 'reasoning',
+    faults: [],
+  };
+}

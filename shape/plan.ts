@@ -1,0 +1,158 @@
+import { engineIdentityOf } from './engine-identity.ts';
+import { invoke } from './engines/engine.ts';
+import { imageReference } from './engines/image.ts';
+import type { EngineInvocation } from './engines/invocation.ts';
+import type { HostConfig } from './host.ts';
+import { identityLabel, namesOf } from './names.ts';
+import { patchedFilesOf } from './patches.ts';
+import { ConfigurationError, type Problem } from './problems.ts';
+import { manifestVersion, type Release } from './release.ts';
+import { renderService, renderTarget, type Templates, type UnitView } from './render.ts';
+import { checksOf } from './served-checks.ts';
+import type { ShapeConfig } from './shape.ts';
+import { nameSchema } from './text.ts';
+import { type Volumes, volumesOf } from './volumes.ts';
+
+export interface PlanInput {
+  readonly host: HostConfig;
+  readonly shape: ShapeConfig;
+  /** Name of the shape's stack. */
+  readonly stack: string;
+  readonly templates: Templates;
+  /** Texts of the diffs that the shape names, by their path below `patches/`. */
+  readonly patches: ReadonlyMap<string, string>;
+}
+
+/**
+ * All that the host needs to serve this shape. The same input gives the same release, byte for byte.
+ *
+ * @throws ConfigurationError where shape and host do not fit together, with everything that is wrong
+ */
+export function planRelease({ host, shape, stack, templates, patches }: PlanInput): Release {
+  const file = `Pulumi.${stack}.yaml`;
+  const shortName = shape.shortName ?? stack;
+  const patched = patchedFilesOf(shape.patches, patches, file);
+  const volumes = volumesOf(host, shape, patched.files, file);
+  const engine = invocationOf(host, shape, volumes);
+  const problems = [
+    ...misfits(host, shape, shortName, file),
+    ...patched.problems,
+    ...volumes.problems,
+    ...engine.faults.map((fault) => ({ ...fault, file, key: `slot:shape.engine.${fault.key}` })),
+  ];
+  if (problems.length > 0) throw new ConfigurationError(problems);
+
+  const environment = sortedByName(shape.environment);
+  const view = unitView({ host, shape, shortName, engine, volumes, environment });
+  const engineIdentity = engineIdentityOf(renderService(templates, view), patched.files);
+  const { deadlines, limits, payload } = shape;
+  return {
+    version: manifestVersion,
+    service: host.service,
+    shape: stack,
+    container: view.container,
+    engineKind: shape.engine.kind,
+    engineIdentity,
+    image: view.image,
+    arguments: [...engine.arguments],
+    environment,
+    unit: renderService(templates, { ...view, identity: { label: identityLabel, value: engineIdentity } }),
+    target: renderTarget(templates, namesOf(host.service)),
+    patches: [...patched.files],
+    payload: {
+      folder: volumes.payload.source,
+      ...(payload.entry === undefined ? {} : { entry: payload.entry }),
+    },
+    stateFolders: Object.values(volumes.state).map(({ source }) => source),
+    port: host.port,
+    healthPath: engine.healthPath,
+    servedNames: [...engine.servedNames],
+    maxModelLength: shape.engine.maxModelLength,
+    memlock: limits.memlock === 'infinity' ? 'infinity' : limits.memlock.bytes,
+    deviceFiles: host.deviceFiles,
+    gpus: host.gpus,
+    gpuMemoryUtilization: shape.engine.gpuMemoryUtilization,
+    memoryGateBytes: host.memoryGate?.bytes ?? 0,
+    deadlines: {
+      drainSeconds: deadlines.drain.seconds,
+      stopSeconds: deadlines.stop.seconds,
+      bootSeconds: deadlines.boot.seconds,
+      checkSeconds: deadlines.check.seconds,
+    },
+    checks: checksOf(engine),
+  };
+}
+
+function invocationOf(host: HostConfig, shape: ShapeConfig, volumes: Volumes): EngineInvocation {
+  const { publicName } = host;
+  const { target } = volumes.payload;
+  return invoke(shape.engine, {
+    port: host.port,
+    payload: shape.payload.entry === undefined ? target : `${target}/${shape.payload.entry}`,
+    state: Object.fromEntries(Object.entries(volumes.state).map(([name, volume]) => [name, volume.target])),
+    publicNames: publicName === undefined || publicName === shape.engine.servedName ? [] : [publicName],
+  });
+}
+
+interface UnitParts {
+  readonly host: HostConfig;
+  readonly shape: ShapeConfig;
+  readonly shortName: string;
+  readonly engine: EngineInvocation;
+  readonly volumes: Volumes;
+  readonly environment: Readonly<Record<string, string>>;
+}
+
+function unitView({ host, shape, shortName, engine, volumes, environment }: UnitParts): UnitView {
+  const names = namesOf(host.service);
+  const { memlock, nofile, pids } = shape.limits;
+  return {
+    service: host.service,
+    target: names.target,
+    container: names.container(shortName),
+    shortName,
+    logFolder: names.logFolder,
+    identity: undefined,
+    image: imageReference(shape.engine.image),
+    argumentLines: byFlag(engine.arguments),
+    environment: Object.entries(environment).map(([name, value]) => ({ name, value })),
+    volumes: volumes.all,
+    deviceFiles: host.deviceFiles,
+    securityOptions: host.securityOptions,
+    hostIpc: shape.engine.ipc === 'host',
+    pidsLimit: pids === 'infinity' ? -1 : pids,
+    memlock: memlock === 'infinity' ? memlock : String(memlock.bytes),
+    nofile,
+    healthUrl: `http://127.0.0.1:${host.port}${engine.healthPath}`,
+  };
+}
+
+function misfits(host: HostConfig, shape: ShapeConfig, shortName: string, file: string): readonly Problem[] {
+  const problems: Problem[] = [];
+  if (shape.host !== host.name) {
+    const limit = `must be ${host.name}, the name of the host that was read`;
+    problems.push({ file, key: 'slot:shape.host', value: shape.host, limit, remedy: 'name the right one' });
+  }
+  const name = nameSchema.safeParse(shortName);
+  if (!name.success) {
+    const limit = name.error.issues.map(({ message }) => message).join(', ');
+    const remedy = "set a short name: the stack's does not suit a container";
+    problems.push({ file, key: 'slot:shape.shortName', value: shortName, limit, remedy });
+  }
+  return problems;
+}
+
+/** A flag and what follows it in one group, so that a review reads one option a line. */
+function byFlag(words: readonly string[]): readonly (readonly string[])[] {
+  const groups: string[][] = [];
+  for (const word of words) {
+    const group = groups.at(-1);
+    if (group === undefined || word.startsWith('-')) groups.push([word]);
+    else group.push(word);
+  }
+  return groups;
+}
+
+function sortedByName(environment: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(environment).sort(([a], [b]) => (a < b ? -1 : 1)));
+}

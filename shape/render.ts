@@ -1,0 +1,64 @@
+import Handlebars from 'handlebars';
+import { encodeText, encodeWord } from './systemd.ts';
+
+/** Texts of the templates, by what they render. */
+export interface Templates {
+  readonly service: string;
+  readonly target: string;
+}
+
+/** What the unit's template is given: plain values, which the template's helpers encode. */
+export interface UnitView {
+  readonly service: string;
+  readonly target: string;
+  readonly container: string;
+  readonly shortName: string;
+  readonly logFolder: string;
+  /** undefined while the identity itself is computed. */
+  readonly identity: { readonly label: string; readonly value: string } | undefined;
+  readonly image: string;
+  /** Arguments after the image, a flag and what follows it in one line. */
+  readonly argumentLines: readonly (readonly string[])[];
+  readonly environment: readonly { readonly name: string; readonly value: string }[];
+  readonly volumes: readonly {
+    readonly source: string;
+    readonly target: string;
+    readonly access: 'ro' | 'rw';
+  }[];
+  readonly deviceFiles: readonly string[];
+  readonly securityOptions: readonly string[];
+  readonly hostIpc: boolean;
+  readonly pidsLimit: number;
+  readonly memlock: string;
+  readonly nofile: number;
+  readonly healthUrl: string;
+}
+
+/** Text of the service unit. @throws RangeError for a value that no unit file can hold */
+export function renderService(templates: Templates, view: UnitView): string {
+  return render(templates.service, view);
+}
+
+/** Text of the target that pulls the engine in at boot. */
+export function renderTarget(templates: Templates, view: { service: string; unit: string }): string {
+  return render(templates.target, view);
+}
+
+/** The engine's environment as a reviewer reads it: a line per variable, sorted, values as they are. */
+export function renderEnvironment(environment: Readonly<Record<string, string>>): string {
+  return Object.entries(environment)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([name, value]) => `${name}=${value}\n`)
+    .join('');
+}
+
+function render(template: string, view: object): string {
+  const handlebars = Handlebars.create();
+  handlebars.registerHelper({
+    /** Its arguments joined to one word of an Exec line. */
+    word: (...parts: unknown[]) => encodeWord(parts.slice(0, -1).join('')),
+    words: (list: readonly string[]) => list.map(encodeWord).join(' '),
+    text: (...parts: unknown[]) => encodeText(parts.slice(0, -1).join('')),
+  });
+  return handlebars.compile(template, { noEscape: true, strict: true })(view);
+}

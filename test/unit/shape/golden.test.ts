@@ -1,0 +1,71 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { planRelease } from '../../../shape/plan.ts';
+import { renderEnvironment } from '../../../shape/render.ts';
+import { readTemplates } from '../../../templates/templates.ts';
+import { shapeStacks, suppliedHost, suppliedShape } from '../../fixtures/operator-files.ts';
+
+const update = process.env.UPDATE_GOLDEN === '1';
+
+const hasSystemdAnalyze = spawnSync('systemd-analyze', ['--version']).status === 0;
+
+describe.each(shapeStacks)('%s', (stack) => {
+  const release = planRelease({
+    host: suppliedHost(),
+    shape: suppliedShape(stack),
+    stack,
+    templates: readTemplates(),
+    patches: new Map(),
+  });
+  const rendered = {
+    service: release.unit,
+    target: release.target,
+    environment: renderEnvironment(release.environment),
+  };
+
+  it.each(Object.entries(rendered))(
+    'renders the %s that was reviewed (UPDATE_GOLDEN=1 rewrites it)',
+    (kind, text) => {
+      const golden = new URL(`../../golden/${stack}.${kind}`, import.meta.url);
+      if (update) writeFileSync(golden, text);
+      expect(text).toBe(readFileSync(golden, 'utf8'));
+    },
+  );
+
+  it('is understood by systemd without a message', ({ skip }) => {
+    skip(!hasSystemdAnalyze, 'systemd-analyze is not on this machine');
+    expect(complaints(release.service, release.unit, release.target)).toEqual([]);
+  });
+
+  it.each([
+    ['an unknown directive', 'Restart=always', 'LimitMemLock=infinity'],
+    ['a value without meaning', 'TimeoutStartSec=infinity', 'TimeoutStartSec=forever'],
+    ['a single percent sign', '--detach', '--env=A=50%20'],
+  ])('would not pass with %s', (_fault, right, wrong) => {
+    if (!hasSystemdAnalyze) return;
+    expect(complaints(release.service, release.unit.replace(right, wrong), release.target)).not.toEqual([]);
+  });
+});
+
+/** What systemd complains about, but for podman, which only the host has. Its exit status would pass most of it. */
+function complaints(service: string, unit: string, target: string): string[] {
+  const folder = mkdtempSync(join(tmpdir(), 'slot-verify-'));
+  try {
+    const files = [`${service}.target`, `${service}.service`];
+    writeFileSync(join(folder, `${service}.target`), target);
+    writeFileSync(join(folder, `${service}.service`), unit);
+    const { stdout, stderr } = spawnSync('systemd-analyze', ['verify', ...files], {
+      cwd: folder,
+      encoding: 'utf8',
+      env: { ...process.env, SYSTEMD_UNIT_PATH: `${folder}:` },
+    });
+    return `${stdout}${stderr}`
+      .split('\n')
+      .filter((line) => line !== '' && !line.includes('Command /usr/bin/podman is not executable'));
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
