@@ -56,6 +56,8 @@ export async function overSsh<Result>(
       ...optionsFor(connection, folder),
       // Local output tells that the login succeeded and the socket is there.
       ...['-M', '-N', '-S', socket, '-o', 'PermitLocalCommand=yes', '-o', 'LocalCommand=echo logged in'],
+      // Lets pass what each program over the socket names; by itself this connection sends none.
+      ...['-o', 'SendEnv=*'],
       ...['--', connection.host],
     ]);
     const endWithUs = () => master.kill();
