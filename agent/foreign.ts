@@ -20,7 +20,11 @@ export async function foreignFindings(
   const refuse = (subject: string, message: string): Finding => ({ severity: 'refuse', subject, message });
   const { occupant } = await store.slot();
   const transaction = await store.transaction();
-  const onTrial = transaction !== undefined && transaction.outcome === undefined;
+  const onTrial =
+    transaction !== undefined &&
+    transaction.outcome === undefined &&
+    transaction.phase !== 'preflight' &&
+    transaction.phase !== 'record';
   const [unit, containers, listeners] = await Promise.all([
     showUnit(outside, names.unit, ['LoadState', 'FragmentPath', 'DropInPaths', 'ControlGroup']),
     containersBeginningWith(outside, `${service}-`),

@@ -13,7 +13,7 @@ export type HostSetup = z.infer<typeof hostSetupSchema>;
 export const operatorLink = '/usr/local/bin/slot';
 export const podmanSocket = 'podman.socket';
 /** Logs of engines hold what people asked: root alone reads them. */
-const logRoot = '/var/log/slot';
+export const logRoot = '/var/log/slot';
 
 const recordPath = `${stateRoot}/host.json`;
 const recordSchema = z.strictObject({

@@ -1,7 +1,8 @@
-import { libexecFolder, namesOf, stateRoot } from '../shape/names.ts';
+import { committedUnitFolder, libexecFolder, namesOf, stateRoot } from '../shape/names.ts';
 import { dockerShimPath } from './host-files/docker-shim.ts';
 import {
   isOurShim,
+  logRoot,
   operatorLink,
   podmanSocket,
   readHostRecord,
@@ -34,7 +35,7 @@ export async function hostTeardown(outside: Outside, service: string): Promise<s
     report.push(`${podmanSocket}: disabled`);
   }
   await removeHostRecord(outside);
-  for (const folder of [names.stateFolder, stateRoot, names.logFolder, '/var/log/slot']) {
+  for (const folder of [names.stateFolder, stateRoot, names.logFolder, logRoot, committedUnitFolder]) {
     report.push(await removeIfEmpty(outside, folder));
   }
   await outside.removeDurably(operatorLink);

@@ -1,9 +1,9 @@
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
-import { exitCodes, type Outcome } from '../shape/inspection.ts';
-import { namesOf, stateRoot } from '../shape/names.ts';
+import { exitCodes, type Outcome, type Transaction } from '../shape/inspection.ts';
+import { stateRoot } from '../shape/names.ts';
 import { manifestSchema, releaseIdOf, releaseSchema, sha256, shortId } from '../shape/release.ts';
-import { hostSetup } from './host-setup.ts';
+import { hostSetup, hostSetupSchema } from './host-setup.ts';
 import { hostTeardown } from './host-teardown.ts';
 import { inspect } from './inspect.ts';
 import { realOutside } from './outside.ts';
@@ -134,8 +134,17 @@ const commands: Readonly<Record<string, (call: Call) => Promise<number>>> = {
     return transact(call.service, call.request);
   },
 
-  'host-setup': async () => hostSetup(outside, JSON.parse(await standardInput())),
-  'host-teardown': async (call) => hostTeardown(outside, await serviceOf(call)),
+  'host-setup': async () => {
+    const lines = await hostSetup(outside, hostSetupSchema.parse(JSON.parse(await standardInput())));
+    process.stdout.write(`${lines.join('\n')}\n`);
+    return 0;
+  },
+
+  'host-teardown': async (call) => {
+    const lines = await hostTeardown(outside, await serviceOf(call));
+    process.stdout.write(`${lines.join('\n')}\n`);
+    return 0;
+  },
 };
 
 /** Submits a request, follows it and prints its outcome: progress on standard error, JSON on standard output. */
@@ -169,11 +178,20 @@ async function transact(service: string, id: string): Promise<number> {
     await requests.report(id, line);
   });
   const context: TransactionContext = { outside, service, progress, store, by: request.by };
+  const open = await store.transaction();
   const recovered = await recover(context);
-  const outcome = recovered ?? (await carryOutHere(context, request));
+  const isOwn = open !== undefined && (request.kind === 'recover' || isRecordOf(request, open));
+  const outcome = recovered !== undefined && isOwn ? recovered : await carryOutHere(context, request);
   if (outcome === undefined) return 0;
   await requests.finish(id, outcome);
   return exitCodes[outcome.kind];
+}
+
+/** Whether the record on disk was left by this very request, started before and killed. */
+function isRecordOf(request: Request, record: Transaction): boolean {
+  return request.kind === 'cutover'
+    ? request.claim.token === record.claim.token && releaseIdOf(request.release) === record.releaseId
+    : request.kind === record.kind;
 }
 
 async function carryOutHere(context: TransactionContext, request: Request): Promise<Outcome | undefined> {
@@ -189,7 +207,10 @@ async function carryOutHere(context: TransactionContext, request: Request): Prom
 
 async function serviceOf({ service }: Call): Promise<string> {
   if (service !== undefined) return service;
-  const services = await outside.list(stateRoot);
+  const services: string[] = [];
+  for (const name of await outside.list(stateRoot)) {
+    if ((await outside.kindOf(`${stateRoot}/${name}`)) === 'folder') services.push(name);
+  }
   const [only] = services;
   if (services.length === 1 && only !== undefined) return only;
   if (only === undefined)
