@@ -3,7 +3,7 @@ import { remote } from '@pulumi/command';
 import * as pulumi from '@pulumi/pulumi';
 import { dockerShimPath } from '../agent/host-files/docker-shim.ts';
 import type { HostSetup } from '../agent/host-setup.ts';
-import { asRoot, shellWord } from '../remote/ssh.ts';
+import { asRoot, runOnHost, SshFailure, shellWord } from '../remote/ssh.ts';
 import type { HostConfig } from '../shape/host.ts';
 import { slotProgram } from '../shape/names.ts';
 import { agentBundle, type HostProgramFile, nodeForHost } from './agent-bundle.ts';
@@ -83,6 +83,9 @@ export class Host extends pulumi.ComponentResource {
         ),
     );
 
+    // Of both commands that follow: a refusal has to come before the first resource is gone, and an installation
+    // whose access was never proved has to be removable too.
+    const teardown = teardownCommand(config);
     const setup: HostSetup = { service: config.service };
     const install = new remote.Command(
       'install',
@@ -97,7 +100,7 @@ export class Host extends pulumi.ComponentResource {
           node_sha256: node.sha256,
           setup: JSON.stringify(setup),
         }),
-        delete: teardownCommand(config),
+        delete: teardown,
         addPreviousOutputInEnv: false,
       },
       { parent: this, dependsOn: copies },
@@ -112,6 +115,7 @@ export class Host extends pulumi.ComponentResource {
         stdin: checked.apply((facts) =>
           script('access', { ...common, store: facts.store ?? '', for_agent: agent.name }),
         ),
+        delete: teardown,
         addPreviousOutputInEnv: false,
       },
       { parent: this, dependsOn: install },
@@ -139,19 +143,34 @@ export class Host extends pulumi.ComponentResource {
 }
 
 /**
- * The host stack.
- * @throws when the stack has another name than the host, by which shapes and messages refer to both
+ * The host stack. Asks for the host before any resource is planned, because a changed host key, for one, is
+ * explained better here than by the provider.
+ * @throws when the stack has another name than the host, by which shapes and messages refer to both; when the
+ *   login does not succeed, except that a preview only warns of a host that does not answer
  */
 export async function createHost(config: HostConfig, stack: string): Promise<Host> {
   if (stack !== config.name) {
-    throw new Error(
+    throw new pulumi.RunError(
       `Pulumi.${stack}.yaml: slot:host.name is ${config.name}, but must be the name of the stack, ${stack}: ` +
         'shapes find their host by it',
     );
   }
-  const progress = (line: string) => void pulumi.log.info(line, undefined, undefined, true);
-  const [agent, node] = await Promise.all([agentBundle(), nodeForHost(progress)]);
+  const [agent, node] = await Promise.all([agentBundle(), nodeForHost(note), tryLogin(config)]);
   return new Host(config.name, { config, agent, node });
+}
+
+async function tryLogin(config: HostConfig): Promise<void> {
+  try {
+    await runOnHost(config, 'true', { timeoutSeconds: 20 });
+  } catch (error) {
+    if (!(error instanceof SshFailure)) throw error;
+    if (!pulumi.runtime.isDryRun() || error.kind !== 'unreachable') throw new pulumi.RunError(error.message);
+    await pulumi.log.warn(`${error.message}: the plan is made without it, \`pulumi up\` will fail`);
+  }
+}
+
+function note(line: string): void {
+  void pulumi.log.info(line, undefined, undefined, true);
 }
 
 /** Pulumi gives the same standard input to it as to the installation, which it must not wait for. */
