@@ -8,7 +8,7 @@ const disputed: readonly (readonly [RegExp, string])[] = [
   [/^[-+]?0\d[\d_]*$/, 'is octal for some YAML readers and decimal for others'],
   [/^[-+]?0[xXoObB][0-9a-fA-F_]+$/, 'is a number for some YAML readers and text for others'],
   [/^[-+]?\d[\d_]*(?:\.[\d_]*)?$/, 'is a number for some YAML readers and text for others'],
-  [/^[-+]?\.\d[\d_]*$/, 'is a number for some YAML readers and text for others'],
+  [/^[-+]?\.[\d_]*$/, 'is a number for some YAML readers and text for others'],
   [
     /^[-+]?(?:\d[\d_]*(?:\.[\d_]*)?|\.[\d_]+)[eE][-+]?\d+$/,
     'is a number with an exponent for some YAML readers',
