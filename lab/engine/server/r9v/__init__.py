@@ -1,0 +1,1 @@
+"""A miniature of the R9V engine (llama.cpp-like), for the lab. Own writing; shares names with the original, no code."""

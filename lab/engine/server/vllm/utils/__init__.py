@@ -1,0 +1,3 @@
+from vllm.utils.argparse_utils import FlexibleArgumentParser
+
+__all__ = ["FlexibleArgumentParser"]
