@@ -1,5 +1,6 @@
 import * as pulumi from '@pulumi/pulumi';
-import { configurationOf, plannedShape } from './components/project.ts';
+import { plannedShape } from './components/planned-shape.ts';
+import { configurationOf } from './components/stack-files.ts';
 import { ConfigurationError } from './shape/configuration.ts';
 
 /** Builds what the stack's configuration describes: a host, or a shape that a host serves. */

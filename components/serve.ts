@@ -3,7 +3,7 @@ import * as pulumi from '@pulumi/pulumi';
 import { inspectHost } from '../remote/inspect.ts';
 import { type EpochNote, staleEpoch, writeEpochNote } from './epoch-note.ts';
 import { intentOf } from './intent.ts';
-import type { PlannedShape } from './project.ts';
+import type { PlannedShape } from './planned-shape.ts';
 import { reportOf } from './report.ts';
 import { ServedShape } from './served-shape.ts';
 

@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import {
   ConfigurationError,
@@ -9,24 +9,13 @@ import {
   type StackFile,
 } from '../shape/configuration.ts';
 import type { HostConfig } from '../shape/host.ts';
-import { planRelease } from '../shape/plan.ts';
-import type { Release } from '../shape/release.ts';
 import { readStrictYaml } from '../shape/strict-yaml.ts';
-import { readTemplates } from '../templates/templates.ts';
 
 /** Values of the namespace `slot:` as Pulumi hands them over; undefined: not set. */
 export interface HandedValues {
   readonly host: unknown;
   readonly shape: unknown;
   readonly hostsFolder: string | undefined;
-}
-
-export type ShapeFile = Extract<StackFile, { kind: 'shape' }>;
-
-/** A shape with the machine that serves it. */
-export interface PlannedShape {
-  readonly host: HostConfig;
-  readonly release: Release;
 }
 
 /**
@@ -68,22 +57,6 @@ export function stackFile(folder: string, stack: string): StackFile {
 }
 
 /**
- * Renders a shape's release with the host file, the templates and the patches that lie in the project.
- *
- * @throws ConfigurationError with everything that is wrong, at once
- */
-export function plannedShape(projectFolder: string, stack: string, file: ShapeFile): PlannedShape {
-  const { shape, hostsFolder = '.' } = file;
-  const host = hostNamed(resolve(projectFolder, hostsFolder), shape.host);
-  const diffs = shape.patches.flatMap(({ diff }) => {
-    const text = textOf(join(projectFolder, 'patches', diff));
-    return text === undefined ? [] : [[diff, text] as const];
-  });
-  const release = planRelease({ host, shape, stack, templates: readTemplates(), patches: new Map(diffs) });
-  return { host, release };
-}
-
-/**
  * The host of this name from its own stack file: plain values in review, known without any state.
  *
  * @throws ConfigurationError with everything that is wrong, at once
@@ -106,7 +79,8 @@ function stackFileName(stack: string): string {
   return `Pulumi.${stack}.yaml`;
 }
 
-function textOf(path: string): string | undefined {
+/** Undefined: there is no such file. */
+export function textOf(path: string): string | undefined {
   return existsSync(path) ? readFileSync(path, 'utf8') : undefined;
 }
 

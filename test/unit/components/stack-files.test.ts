@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { configurationOf, hostNamed } from '../../../components/project.ts';
+import { configurationOf, hostNamed } from '../../../components/stack-files.ts';
 
 const hostKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f';
 const host = { name: 'dankserver', address: '10.0.0.5', hostKey, service: 'frank-archon', gpus: [] };
@@ -10,7 +10,7 @@ const nothing = { host: undefined, shape: undefined, hostsFolder: undefined };
 let folder: string;
 
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'project-'));
+  folder = await mkdtemp(join(tmpdir(), 'stack-files-'));
 });
 afterEach(() => rm(folder, { recursive: true, force: true }));
 

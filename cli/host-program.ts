@@ -1,0 +1,58 @@
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { hostNamed, textOf } from '../components/stack-files.ts';
+import { asRoot, runOnHost, shellWord } from '../remote/ssh.ts';
+import type { HostConfig } from '../shape/host.ts';
+import { slotProgram } from '../shape/names.ts';
+import { UsageError } from './usage.ts';
+
+/** A rollback loads an engine, preflight tries one's image: minutes. */
+export const longSeconds = 2 * 3600;
+
+/** Prints what the host's own `slot status` says. */
+export async function status(folder: string, name: string | undefined, json: boolean): Promise<number> {
+  return callHost(hostOf(folder, name), ['status', ...(json ? ['--json'] : [])], {});
+}
+
+export async function rollback(folder: string, name: string | undefined): Promise<number> {
+  const host = hostOf(folder, name);
+  process.stderr.write(`${host.name}: rolling back, \`slot status ${host.name}\` shows the phase\n`);
+  return callHost(host, ['rollback'], { timeoutSeconds: longSeconds });
+}
+
+export async function forgive(folder: string, release: string, name: string | undefined): Promise<number> {
+  return callHost(hostOf(folder, name), ['release', 'forgive', release], {});
+}
+
+export interface HostCall {
+  /** Text for the host program's standard input. */
+  readonly input?: string;
+  /** Default 60. */
+  readonly timeoutSeconds?: number;
+}
+
+/** Runs the host's own program as root and passes on what it prints and its exit code. */
+export async function callHost(host: HostConfig, words: readonly string[], call: HostCall): Promise<number> {
+  const command = [slotProgram, ...words, '--service', host.service].map(shellWord).join(' ');
+  const answer = await runOnHost(host, asRoot(host.user, command), call);
+  process.stdout.write(answer.stdout);
+  process.stderr.write(answer.stderr);
+  return answer.exitCode;
+}
+
+/** The named host, or the one there is. */
+export function hostOf(folder: string, name: string | undefined): HostConfig {
+  if (name !== undefined) return hostNamed(folder, name);
+  const names = readdirSync(folder)
+    .flatMap((file) => /^Pulumi\.(.+)\.yaml$/.exec(file)?.[1] ?? [])
+    .filter((stack) =>
+      /^\s*["']?slot:host["']?\s*:/m.test(textOf(join(folder, `Pulumi.${stack}.yaml`)) ?? ''),
+    );
+  const [only] = names;
+  if (only !== undefined && names.length === 1) return hostNamed(folder, only);
+  const choice =
+    names.length === 0
+      ? 'there is no host file (Pulumi.<host>.yaml with slot:host)'
+      : `say which host: ${names.join(', ')}`;
+  throw new UsageError(`${folder}: ${choice}`);
+}

@@ -1,0 +1,145 @@
+#!/usr/bin/env node
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { UsageError } from './usage.ts';
+
+interface Command {
+  /** After the command's words, e.g. `[<host>]`. */
+  readonly operands: string;
+  readonly summary: string;
+  /** Number of operands that must and may be there. */
+  readonly least: number;
+  readonly most: number;
+  readonly json?: boolean;
+  /** Loads its code when it is called: `status` must not pay for what `plan` needs. */
+  run(call: Call): Promise<number>;
+}
+
+interface Call {
+  readonly folder: string;
+  readonly operands: readonly string[];
+  readonly json: boolean;
+}
+
+const commands: Readonly<Record<string, Command>> = {
+  status: {
+    operands: '[<host>]',
+    summary: 'who holds the slot of a host, whether it is healthy, what happened last',
+    least: 0,
+    most: 1,
+    json: true,
+    run: async ({ folder, operands, json }) =>
+      (await import('./host-program.ts')).status(folder, operands[0], json),
+  },
+  plan: {
+    operands: '<stack>',
+    summary: 'what a shape becomes: unit, environment and engine identity; asks no host',
+    least: 1,
+    most: 1,
+    run: async ({ folder, operands: [stack = ''] }) => (await import('./plan.ts')).plan(folder, stack),
+  },
+  preflight: {
+    operands: '<stack>',
+    summary: 'the deep checks of a shape on its host, while what serves goes on',
+    least: 1,
+    most: 1,
+    run: async ({ folder, operands: [stack = ''] }) =>
+      (await import('./preflight.ts')).preflight(folder, stack),
+  },
+  rollback: {
+    operands: '[<host>]',
+    summary: 'back to the release that held the slot before, without its stack',
+    least: 0,
+    most: 1,
+    run: async ({ folder, operands }) => (await import('./host-program.ts')).rollback(folder, operands[0]),
+  },
+  'release forgive': {
+    operands: '<release> [<host>]',
+    summary: 'lets a release that failed on a host be tried again',
+    least: 1,
+    most: 2,
+    run: async ({ folder, operands: [release = '', host] }) =>
+      (await import('./host-program.ts')).forgive(folder, release, host),
+  },
+};
+
+async function main(words: readonly string[]): Promise<number> {
+  const { values, positionals } = options(words);
+  if (values.help || positionals.length === 0) {
+    process.stdout.write(help());
+    return 0;
+  }
+  const name = Object.keys(commands).find((known) =>
+    known.split(' ').every((word, index) => word === positionals[index]),
+  );
+  const command = name === undefined ? undefined : commands[name];
+  if (name === undefined || command === undefined) throw await unknownCommand(positionals);
+  const operands = positionals.slice(name.split(' ').length);
+  if (operands.length < command.least || operands.length > command.most) {
+    throw new UsageError(`usage: slot ${name} ${command.operands}`);
+  }
+  if (values.json && !command.json) throw new UsageError(`slot ${name} has no --json`);
+  return command.run({ folder: values.folder ?? projectFolder, operands, json: values.json ?? false });
+}
+
+/** The command is part of its project: it works from everywhere. */
+const projectFolder = fileURLToPath(new URL('..', import.meta.url));
+
+function options(words: readonly string[]) {
+  try {
+    return parseArgs({
+      args: [...words],
+      allowPositionals: true,
+      options: {
+        json: { type: 'boolean' },
+        folder: { type: 'string' },
+        help: { type: 'boolean', short: 'h' },
+      },
+    });
+  } catch (error) {
+    throw new UsageError((error as Error).message.split('. ')[0]);
+  }
+}
+
+async function unknownCommand(words: readonly string[]): Promise<UsageError> {
+  const { distance } = await import('fastest-levenshtein');
+  const [first = '', second] = words;
+  const farness = (name: string): number => {
+    const [word = '', ...more] = name.split(' ');
+    return (
+      distance(first, word) + (more.length > 0 && second !== undefined ? distance(second, more.join(' ')) : 0)
+    );
+  };
+  const [nearest] = Object.keys(commands).sort((a, b) => farness(a) - farness(b));
+  return new UsageError(
+    `unknown command "${words.join(' ')}": did you mean "${nearest}"? slot --help lists all`,
+  );
+}
+
+function help(): string {
+  const rows = Object.entries(commands).map(([name, { operands, json, summary }]) => [
+    `  slot ${name} ${operands}${json ? ' [--json]' : ''}`,
+    summary,
+  ]);
+  const width = Math.max(...rows.map(([usage = '']) => usage.length)) + 2;
+  return [
+    'The slot of a GPU host: who serves in it, and what a shape would be there.',
+    '',
+    ...rows.map(([usage = '', summary]) => `${usage.padEnd(width)}${summary}`),
+    '',
+    '  <stack>, <host>  name as in Pulumi.<name>.yaml; the host may be left out where there is one host file',
+    '  --folder <path>  where those files lie; default: the project of this command',
+    '',
+    'A change of the occupant is `pulumi up -s <stack>`.',
+    '',
+  ].join('\n');
+}
+
+try {
+  process.exitCode = await main(process.argv.slice(2));
+} catch (error) {
+  const { name, message, stack } = error as Error;
+  const isExpected = error instanceof UsageError || name === 'ConfigurationError' || name === 'SshFailure';
+  process.stderr.write(`${isExpected ? message : stack}\n`);
+  process.exitCode = error instanceof UsageError ? 64 : 1;
+}

@@ -1,0 +1,153 @@
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+
+const program = fileURLToPath(new URL('../../../cli/main.ts', import.meta.url));
+const hostKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f';
+const digest = `sha256:${'a'.repeat(64)}`;
+const host = {
+  name: 'dankserver',
+  // Port 9 of this machine: nobody answers.
+  address: '127.0.0.1',
+  sshPort: 9,
+  hostKey,
+  service: 'frank-archon',
+  gpus: [],
+};
+const shape = {
+  host: 'dankserver',
+  shortName: 'glm',
+  engine: {
+    kind: 'vllm',
+    image: { repository: 'docker.io/example/vllm', digest },
+    servedName: 'glm53-flash',
+    maxModelLength: 131072,
+    gpuMemoryUtilization: 0.98,
+    prefixCaching: true,
+  },
+  payload: { folder: 'GLM' },
+  environment: { GREETING: '100 % "$HOME"' },
+};
+let folder: string;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'slot-cli-'));
+});
+afterEach(() => rm(folder, { recursive: true, force: true }));
+
+function write(stack: string, config: object): Promise<void> {
+  return writeFile(join(folder, `Pulumi.${stack}.yaml`), JSON.stringify({ config }, null, 2));
+}
+
+interface Answer {
+  readonly exitCode: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+function slot(...words: string[]): Promise<Answer> {
+  return new Promise((resolve) => {
+    execFile(process.execPath, [program, ...words], (error, stdout, stderr) => {
+      resolve({ exitCode: error === null ? 0 : Number(error.code), stdout, stderr });
+    });
+  });
+}
+
+describe('the command line', () => {
+  it('lists its commands when nothing is asked', async () => {
+    const { exitCode, stdout } = await slot();
+    expect(exitCode).toBe(0);
+    for (const command of [
+      'status [<host>] [--json]',
+      'plan <stack>',
+      'preflight <stack>',
+      'rollback',
+      'release forgive',
+    ]) {
+      expect(stdout).toContain(`slot ${command}`);
+    }
+  });
+
+  it.each([
+    [['statsu'], 'did you mean "status"'],
+    [['release', 'forgiv', 'abc'], 'did you mean "release forgive"'],
+    [['release'], 'did you mean "release forgive"'],
+    [['plan'], 'usage: slot plan <stack>'],
+    [['plan', 'a', 'b'], 'usage: slot plan <stack>'],
+    [['plan', 'a', '--json'], 'slot plan has no --json'],
+    [['status', '--jsno'], "Unknown option '--jsno'"],
+    [['release', 'forgive'], 'usage: slot release forgive <release> [<host>]'],
+  ])('refuses %j', async (words, message) => {
+    const { exitCode, stdout, stderr } = await slot(...words);
+    expect(stderr).toContain(message);
+    expect(exitCode).toBe(64);
+    expect(stdout).toBe('');
+  });
+});
+
+describe('slot plan', () => {
+  it('prints unit, environment and engine identity without a host or Pulumi', async () => {
+    await write('dankserver', { 'slot:host': host });
+    await write('glm', { 'slot:shape': shape });
+    const { exitCode, stdout } = await slot('plan', 'glm', '--folder', folder);
+    expect(exitCode).toBe(0);
+    expect(stdout).toMatch(/# engine identity [0-9a-f]{64}\n/);
+    expect(stdout).toContain('--max-model-len 131072');
+    expect(stdout).toContain('\nGREETING=100 % "$HOME"\n');
+  });
+
+  it('says what is missing without a stack trace', async () => {
+    await write('dankserver', { 'slot:host': host });
+    await write('glm', {
+      'slot:shape': {
+        ...shape,
+        engine: { ...shape.engine, image: { repository: 'docker.io/example/vllm' } },
+      },
+    });
+    const { exitCode, stderr } = await slot('plan', 'glm', '--folder', folder);
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain('slot:shape.engine.image.digest');
+    expect(stderr).not.toContain('    at ');
+  });
+
+  it('names the file that is not there', async () => {
+    const { exitCode, stderr } = await slot('plan', 'nothing', '--folder', folder);
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain(join(folder, 'Pulumi.nothing.yaml'));
+  });
+
+  it('refuses the stack of a host', async () => {
+    await write('dankserver', { 'slot:host': host });
+    const { exitCode, stderr } = await slot('plan', 'dankserver', '--folder', folder);
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain('describes a host');
+  });
+});
+
+describe('slot status', () => {
+  it('takes the one host there is, and says why it cannot be reached', async () => {
+    await write('dankserver', { 'slot:host': host });
+    await write('glm', { 'slot:shape': shape });
+    const { exitCode, stderr } = await slot('status', '--folder', folder);
+    expect(stderr).toContain('dank@127.0.0.1:9: not reachable');
+    expect(stderr).not.toContain('    at ');
+    expect(exitCode).toBe(1);
+  });
+
+  it('asks which host is meant where there are two', async () => {
+    await write('dankserver', { 'slot:host': host });
+    await write('other', { 'slot:host': { ...host, name: 'other' } });
+    const { exitCode, stderr } = await slot('status', '--folder', folder);
+    expect(stderr).toContain('say which host: dankserver, other');
+    expect(exitCode).toBe(64);
+  });
+
+  it('says that there is no host file', async () => {
+    const { exitCode, stderr } = await slot('status', '--folder', folder);
+    expect(stderr).toContain('there is no host file');
+    expect(exitCode).toBe(64);
+  });
+});
