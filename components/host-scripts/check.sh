@@ -38,8 +38,8 @@ check_without_root() {
     problem cgroups "/sys/fs/cgroup is ${cgroups:-absent}, not cgroup v2; boot with systemd.unified_cgroup_hierarchy=1"
 
   systemd=$(systemctl --version 2>/dev/null | awk 'NR == 1 { print $2 }')
-  if [ -z "$systemd" ] || [ ! -d /run/systemd/system ]; then
-    problem systemd 'does not run this host'
+  if [ -z "$systemd" ]; then
+    problem systemd 'is not there'
   else
     at_least "$minimum_systemd" "$systemd" || problem systemd "is $systemd, $minimum_systemd or newer is needed"
     systemd-analyze unit-paths 2>/dev/null | grep -qx /usr/local/lib/systemd/system ||
@@ -114,26 +114,26 @@ check_with_root() {
       podman=$(as_root podman --version 2>/dev/null | awk '{ print $3 }')
       at_least "$minimum_podman" "${podman:-0}" ||
         problem podman "is ${podman:-of unknown version}, $minimum_podman or newer is needed"
-      store=$(as_root podman info --format '{{.Store.GraphRoot}}' 2>&1) ||
-        problem podman "'podman info' fails for root: $store"
+      store=$(as_root podman info --format '{{.Store.GraphRoot}}' 2>/dev/null) ||
+        problem podman "'podman info' fails for root: $(as_root podman info 2>&1 >/dev/null | tail -n 1)"
       ;;
   esac
 
-  refusal=$(as_root systemctl is-system-running 2>&1)
-  case $refusal in
+  state=$(as_root systemctl is-system-running 2>/dev/null)
+  case $state in
     running | degraded | starting) ;;
-    *) problem systemctl "'systemctl is-system-running' says: $refusal" ;;
+    *) problem systemctl "'systemctl is-system-running' says ${state:-nothing}" ;;
   esac
   refusal=$(as_root systemd-run --quiet --wait --collect true 2>&1) ||
-    problem systemd-run "cannot run a transient unit: $refusal"
+    problem systemd-run "cannot run a transient unit: $(printf '%s' "$refusal" | tail -n 1)"
 
-  if probe=$(as_root mktemp /usr/local/.slot-XXXXXX 2>&1); then
+  if probe=$(as_root mktemp /usr/local/.slot-XXXXXX 2>/dev/null); then
     printf '#!/bin/sh\n' | as_root tee "$probe" >/dev/null
     as_root chmod 700 "$probe"
     as_root "$probe" 2>/dev/null || problem /usr/local 'nothing can be executed there (noexec?)'
     as_root rm -f "$probe"
   else
-    problem /usr/local "cannot be written by root: $probe"
+    problem /usr/local 'cannot be written by root (read-only?)'
   fi
 }
 

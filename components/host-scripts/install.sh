@@ -18,7 +18,7 @@ place() {
   if ! has_hash "$folder/$1" "$2"; then
     [ -f "$3/$1" ] ||
       fail "$folder/$1 is missing or damaged and there is no copy of it in $3: run the host stack with --replace for its copy"
-    install -m 0755 -o root -g root "$3/$1" "$folder/$1.new"
+    install -m 0755 "$3/$1" "$folder/$1.new"
     has_hash "$folder/$1.new" "$2" || {
       rm -f "$folder/$1.new"
       fail "$3/$1 has another sha256 than $2: the copy is damaged, run the host stack with --replace for its copy"
