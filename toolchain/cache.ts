@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import {
   link,
   mkdir,
@@ -61,7 +62,7 @@ async function removePartialsOf(folder: string): Promise<void> {
 }
 
 async function lock(file: string, progress: (line: string) => void): Promise<() => Promise<void>> {
-  const own = `${file}.${process.pid}`;
+  const own = `${file}.${randomUUID()}`;
   await writeFile(own, JSON.stringify({ pid: process.pid, started: await startOf(process.pid) }));
   let announced = false;
   for (;;) {

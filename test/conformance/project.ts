@@ -75,6 +75,11 @@ export function createProject(toolchain: Toolchain) {
 
   return {
     folder,
+    /** The folder with the program and `Pulumi.yaml`. */
+    program,
+    /** Runs `pulumi` with nothing added but where the state is. */
+    plain: (words: string[], workingFolder = program) =>
+      execa(toolchain.pulumi, words, { cwd: workingFolder, env, all: true, reject: false }),
     async init(): Promise<void> {
       await execa(toolchain.pulumi, ['stack', 'init', 'case'], { cwd: program, env });
     },
