@@ -95,7 +95,7 @@ function keyProblems(file: string, content: unknown, config: unknown): readonly 
       .map((key) => unknown(key, key, pulumiKeys)),
     ...keysOf(config)
       .filter((key) => !ownKeys.includes(key) && looksLikeOurs(key, at(config, [key])))
-      .map((key) => unknown(key, key, ownKeys)),
+      .map((key) => unknown(`slot:${key.split(':').at(-1)}`, key, ownKeys)),
   ];
 }
 

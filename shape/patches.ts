@@ -57,6 +57,9 @@ function faultOf(text: string, target: string): string | undefined {
   }
   const [part, ...further] = parts.filter(({ hunks }) => hunks.length > 0);
   if (part === undefined) return 'must be a unified diff with at least one hunk: it is prose';
+  if (part.hunks.some(({ oldStart }) => Number.isNaN(oldStart))) {
+    return 'must be a unified diff: a hunk has no line numbers';
+  }
   if (further.length > 0) return 'must change one file';
   const named = [part.oldFileName, part.newFileName].map((name) => name?.replace(/^[ab]\//, ''));
   const foreign = named.find((name) => name === undefined || !`/${target}`.endsWith(`/${name}`));

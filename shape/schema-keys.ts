@@ -40,7 +40,7 @@ function unwrap(schema: z.ZodType): z.ZodType {
 export function nearest(name: string, known: readonly string[]): string | undefined {
   const [best] = known
     .map((candidate) => ({ candidate, steps: distance(name.toLowerCase(), candidate.toLowerCase()) }))
-    .filter(({ candidate, steps }) => steps <= Math.max(2, candidate.length / 2))
+    .filter(({ steps }) => steps <= Math.max(2, name.length / 3))
     .sort((a, b) => a.steps - b.steps);
   return best?.candidate;
 }
