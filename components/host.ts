@@ -17,7 +17,7 @@ export interface HostArgs {
 }
 
 /** Where the login's copies lie until root has installed them, below its home: a folder that it alone can enter. */
-const stagingFolder = '.cache/slot';
+const stagingFolder = '.slot-staging';
 /** Node, one older Node beside it, and room. */
 const neededMebibytes = 400;
 
@@ -84,7 +84,8 @@ export class Host extends pulumi.ComponentResource {
     );
 
     // Of both commands that follow: a refusal has to come before the first resource is gone, and an installation
-    // whose access was never proved has to be removable too.
+    // whose access was never proved has to be removable too. Were they replaced, the old one's removal must come
+    // before the new one's installation.
     const teardown = teardownCommand(config);
     const setup: HostSetup = { service: config.service };
     const install = new remote.Command(
@@ -103,7 +104,7 @@ export class Host extends pulumi.ComponentResource {
         delete: teardown,
         addPreviousOutputInEnv: false,
       },
-      { parent: this, dependsOn: copies },
+      { parent: this, dependsOn: copies, deleteBeforeReplace: true },
     );
 
     const checked = privileges.stdout.apply(valuesIn);
@@ -118,7 +119,7 @@ export class Host extends pulumi.ComponentResource {
         delete: teardown,
         addPreviousOutputInEnv: false,
       },
-      { parent: this, dependsOn: install },
+      { parent: this, dependsOn: install, deleteBeforeReplace: true },
     );
 
     this.host = pulumi.output(config.address);

@@ -1,4 +1,5 @@
-import type { Inspection, Transaction } from '../../../shape/inspection.ts';
+import type { HostConfig } from '../../../shape/host.ts';
+import type { Inspection, Outcome, Transaction } from '../../../shape/inspection.ts';
 import { type Claim, type Release, releaseIdOf } from '../../../shape/release.ts';
 
 export const digest = 'a'.repeat(64);
@@ -103,3 +104,31 @@ export function inspection(changes: Partial<Inspection> = {}): Inspection {
     ...changes,
   };
 }
+
+export const host: HostConfig = {
+  name: 'dankserver',
+  address: '10.0.0.5',
+  sshPort: 2222,
+  user: 'dank',
+  hostKey: 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIE',
+  service: 'frank-archon',
+  publicName: 'frank',
+  port: 7770,
+  modelsRoot: '/home/dank/models',
+  stateRoots: [],
+  deviceFiles: [],
+  gpus: [],
+  securityOptions: [],
+};
+
+export const outcome: Outcome = {
+  kind: 'serving',
+  message: 'glm-w4a16 serves and is proved',
+  shape: 'glm-w4a16',
+  releaseId: releaseIdOf(release()),
+  serves: 'glm-w4a16',
+  epoch: 13,
+  startedAt: '2026-11-29T10:00:00Z',
+  endedAt: '2026-11-29T10:07:00Z',
+  outageSeconds: 420,
+};

@@ -4,39 +4,11 @@ import { sshOptionsOf } from '../../../components/engine-image.ts';
 import { manifestText } from '../../../components/intent.ts';
 import { ServedShape } from '../../../components/served-shape.ts';
 import type { HostConfig } from '../../../shape/host.ts';
-import type { Outcome } from '../../../shape/inspection.ts';
 import { type Claim, releaseIdOf, sha256 } from '../../../shape/release.ts';
-import { digest, release } from './samples.ts';
-
-const host: HostConfig = {
-  name: 'dankserver',
-  address: '10.0.0.5',
-  sshPort: 2222,
-  user: 'dank',
-  hostKey: 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIE',
-  service: 'frank-archon',
-  publicName: 'frank',
-  port: 7770,
-  modelsRoot: '/home/dank/models',
-  stateRoots: [],
-  deviceFiles: [],
-  gpus: [],
-  securityOptions: [],
-};
+import { digest, host, outcome, release } from './samples.ts';
 
 const glm = release();
 const claim: Claim = { epoch: 12, token: 'occupant qwen-fp8-mtp4, epoch 12 → glm-w4a16' };
-const outcome: Outcome = {
-  kind: 'serving',
-  message: 'glm-w4a16 serves and is proved',
-  shape: 'glm-w4a16',
-  releaseId: releaseIdOf(glm),
-  serves: 'glm-w4a16',
-  epoch: 13,
-  startedAt: '2026-11-29T10:00:00Z',
-  endedAt: '2026-11-29T10:07:00Z',
-  outageSeconds: 420,
-};
 
 interface Registered {
   readonly type: string;
@@ -66,6 +38,7 @@ function known<T>(output: pulumi.Output<T>): Promise<T> {
 async function serve(changes: Partial<HostConfig> = {}, wanted = glm): Promise<ServedShape> {
   const shape = new ServedShape(wanted.shape, { host: { ...host, ...changes }, release: wanted, claim });
   await known(shape.outcome);
+  await pulumi.runtime.disconnect();
   return shape;
 }
 
