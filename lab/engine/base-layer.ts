@@ -13,17 +13,21 @@ const SUITE = 'trixie';
 /** The Python that the suite above has: the folder of the image's own packages depends on it. */
 export const PYTHON = 'python3.13';
 
-/** What is unpacked. busybox gives the shell and the small commands: coreutils would need libcrypto. */
-const PACKAGES = [
-  'libc6',
-  'zlib1g',
-  'libexpat1',
-  `lib${PYTHON}-minimal`,
-  `${PYTHON}-minimal`,
-  `lib${PYTHON}-stdlib`,
-  'python3-minimal',
-  'busybox-static',
-];
+/**
+ * What is unpacked of which package; `.` is all of it. busybox gives the shell and the small commands, since others
+ * of coreutils need libcrypto; it lacks printenv.
+ */
+const PACKAGES: Readonly<Record<string, string>> = {
+  libc6: '.',
+  zlib1g: '.',
+  libexpat1: '.',
+  [`lib${PYTHON}-minimal`]: '.',
+  [`${PYTHON}-minimal`]: '.',
+  [`lib${PYTHON}-stdlib`]: '.',
+  'python3-minimal': '.',
+  'busybox-static': '.',
+  coreutils: './usr/bin/printenv',
+};
 
 /** Weight without use here; the modules in C need libraries that the image does not have. */
 const LEFT_OUT = [
@@ -84,9 +88,7 @@ export async function baseLayer(progress: (line: string) => void): Promise<BaseL
       const tree = join(unfinished, 'tree');
       await unpack(await download(join(unfinished, 'download')), tree);
       await trim(tree);
-      await execa('chroot', [tree, `/usr/bin/${PYTHON}`, '-c', `import ${COMPILED_IMPORTS}`], {
-        stdin: 'ignore',
-      });
+      await runPython(tree, ['-c', `import ${COMPILED_IMPORTS}`]);
       await packLayer(tree, join(unfinished, 'layer'));
       await rm(join(unfinished, 'download'), { recursive: true });
       await rename(unfinished, folder);
@@ -108,7 +110,7 @@ async function download(target: string): Promise<Map<string, string>> {
       '--download-only',
       '--variant=minbase',
       `--cache-dir=${downloads}`,
-      `--include=${PACKAGES.join(',')}`,
+      `--include=${Object.keys(PACKAGES).join(',')}`,
       SUITE,
       target,
       await debianMirror(),
@@ -133,14 +135,14 @@ async function unpack(packages: ReadonlyMap<string, string>, tree: string): Prom
     await mkdir(join(tree, 'usr', link), { recursive: true });
     await symlink(`usr/${link}`, join(tree, link));
   }
-  for (const name of PACKAGES) {
+  for (const [name, part] of Object.entries(PACKAGES)) {
     const path = packages.get(name);
     if (!path) throw new Error(`debootstrap downloaded no package ${name} of Debian ${SUITE}`);
     const contents = await execa('dpkg-deb', ['--fsys-tarfile', path], {
       encoding: 'buffer',
       maxBuffer: 1 << 28,
     });
-    await execa('tar', ['-x', '--keep-directory-symlink', '-C', tree], { input: contents.stdout });
+    await execa('tar', ['-x', '--keep-directory-symlink', '-C', tree, part], { input: contents.stdout });
   }
 }
 
@@ -163,6 +165,15 @@ async function trim(tree: string): Promise<void> {
 
 function ignoreExisting(error: NodeJS.ErrnoException): void {
   if (error.code !== 'EEXIST') throw error;
+}
+
+/** Runs the tree's Python in the tree, without this machine's environment: it may forbid to write byte code. */
+export async function runPython(tree: string, args: readonly string[]): Promise<void> {
+  await execa('chroot', [tree, `/usr/bin/${PYTHON}`, ...args], {
+    stdin: 'ignore',
+    env: { PATH: process.env.PATH },
+    extendEnv: false,
+  });
 }
 
 /** Byte code remembers the source's time: it must be the one that the layer will give to the file. */

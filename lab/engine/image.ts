@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { execa } from 'execa';
 import { labCache } from '../cache.ts';
 import { withLock } from '../lock.ts';
-import { baseLayer, PYTHON, zeroTimes } from './base-layer.ts';
+import { baseLayer, PYTHON, runPython, zeroTimes } from './base-layer.ts';
 import { digestOf, type Layer, packLayer } from './layer.ts';
 
 /** Where the image keeps Python packages, as Debian-based engine images do; patch targets are below `vllm/`. */
@@ -113,19 +113,7 @@ async function compile(base: string, tree: string, byteCode: string): Promise<vo
   try {
     await execa('cp', ['--archive', '--link', `${base}/.`, root]);
     await execa('cp', ['--archive', join(tree, 'usr/local/lib'), join(root, 'usr/local/')]);
-    await execa(
-      'chroot',
-      [
-        root,
-        `/usr/bin/${PYTHON}`,
-        '-m',
-        'compileall',
-        '-q',
-        `--invalidation-mode=${byteCode}`,
-        SITE_PACKAGES,
-      ],
-      { stdin: 'ignore' },
-    );
+    await runPython(root, ['-m', 'compileall', '-q', `--invalidation-mode=${byteCode}`, SITE_PACKAGES]);
     await execa('cp', ['--archive', join(root, 'usr/local/lib'), join(tree, 'usr/local/')]);
   } finally {
     await rm(root, { recursive: true, force: true });
