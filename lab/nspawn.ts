@@ -109,6 +109,12 @@ export function hostSideOf(address: string): string {
   return address.replace(/\d+$/, (last) => String(Number(last) - 1));
 }
 
+/** Where cgroup v2 is mounted on this machine: alone, or beside the older kind. */
+export function cgroupRoot(): string {
+  const beside = '/sys/fs/cgroup/unified';
+  return existsSync(beside) ? beside : '/sys/fs/cgroup';
+}
+
 function nspawnHost(name: string, record: LabRecord, connection: SshConnection): LabHost {
   const address = addresses(record.index).guest;
   const bootId = async () => (await connection.run('cat /proc/sys/kernel/random/boot_id')).stdout;
@@ -280,11 +286,7 @@ function addresses(index: number): { machine: string; guest: string } {
   return { machine: at(1), guest: at(2) };
 }
 
-function cgroupOf(index: number): string {
-  const hybrid = '/sys/fs/cgroup/unified';
-  return join(existsSync(hybrid) ? hybrid : '/sys/fs/cgroup', namespaceOf(index));
-}
-
+const cgroupOf = (index: number): string => join(cgroupRoot(), namespaceOf(index));
 const folderOf = (name: string): string => join(labCache(), 'nspawn', name);
 const consoleOf = (name: string): string => join(folderOf(name), 'console.log');
 const namespaceOf = (index: number): string => `slot-lab-${index}`;
