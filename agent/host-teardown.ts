@@ -1,3 +1,4 @@
+import { dirname } from 'node:path';
 import { committedUnitFolder, libexecFolder, namesOf, stateRoot } from '../shape/names.ts';
 import { dockerShimPath } from './host-files/docker-shim.ts';
 import {
@@ -35,7 +36,14 @@ export async function hostTeardown(outside: Outside, service: string): Promise<s
     report.push(`${podmanSocket}: disabled`);
   }
   await removeHostRecord(outside);
-  for (const folder of [names.stateFolder, stateRoot, names.logFolder, logRoot, committedUnitFolder]) {
+  for (const folder of [
+    names.stateFolder,
+    stateRoot,
+    names.logFolder,
+    logRoot,
+    committedUnitFolder,
+    dirname(committedUnitFolder),
+  ]) {
     report.push(await removeIfEmpty(outside, folder));
   }
   await outside.removeDurably(operatorLink);

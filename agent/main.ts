@@ -154,18 +154,12 @@ async function carryOut(service: string, request: Request): Promise<number> {
     const id = await requests.submit(request, [process.execPath, thisProgram()]);
     const outcome = await requests.follow(id, (text) => process.stderr.write(text));
     process.stdout.write(`${JSON.stringify(outcome, null, 2)}\n`);
-    if (exitCodes[outcome.kind] !== 0) process.stderr.write(`${sentenceOf(outcome)}\n`);
     return exitCodes[outcome.kind];
   } catch (error) {
     if (!(error instanceof SlotBusy)) throw error;
     process.stderr.write(`refused: ${error.message}\n`);
     return exitCodes.refused;
   }
-}
-
-function sentenceOf(outcome: Outcome): string {
-  const log = outcome.engineLog === undefined ? '' : `\nengine log: ${outcome.engineLog}`;
-  return `${outcome.kind} at ${outcome.stage ?? 'the end'}: ${outcome.message}${log}`;
 }
 
 /** Runs inside the transient unit. Started again after it was killed, it ends what it finds open. */

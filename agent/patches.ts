@@ -1,24 +1,19 @@
 import { namesOf } from '../shape/names.ts';
 import { type Release, sha256 } from '../shape/release.ts';
 import type { Outside } from './outside.ts';
+import { runThrowAway } from './throw-away.ts';
 
 /**
  * Applies each patch to the pristine file of the pinned image, without fuzz, and keeps the result under the
  * name of its hash. Throws with the name of the patch that does not fit; nothing of the image is changed.
  */
-export async function checkPatches(
-  outside: Outside,
-  release: Release,
-  containerOptions: readonly string[],
-): Promise<void> {
+export async function checkPatches(outside: Outside, release: Release): Promise<void> {
   for (const patched of release.patches) {
-    const result = await outside.run('podman', [
-      'run',
-      ...containerOptions,
-      '--entrypoint=cat',
-      release.image,
-      patched.target,
-    ]);
+    const result = await runThrowAway(outside, {
+      image: release.image,
+      entrypoint: 'cat',
+      arguments: [patched.target],
+    });
     if (result.exitCode !== 0) {
       throw new Error(`${patched.target} cannot be read in the image: ${result.stderr.trim()}`);
     }

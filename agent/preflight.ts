@@ -8,6 +8,7 @@ import { checkPatches, patchedPath } from './patches.ts';
 import { imageState } from './podman.ts';
 import { type Slot, StageFailure } from './stages.ts';
 import type { PreflightResults, Store } from './store.ts';
+import { runThrowAway } from './throw-away.ts';
 
 interface Preflight extends Slot {
   readonly store: Store;
@@ -19,9 +20,6 @@ type PreflightCheck = (preflight: Preflight) => Promise<string>;
 
 /** Free space that logs, records and container layers of a run may need, in bytes. */
 const diskReserveBytes = 1024 ** 3;
-
-/** Limits of the throw-away containers: they parse arguments and read files, nothing more. */
-const throwAwayLimits = ['--rm', '--pull=never', '--network=none', '--memory=8g', '--timeout=300'];
 
 /** All that can be known while the old engine serves, cheapest first. */
 const checks: Readonly<Record<string, PreflightCheck>> = {
@@ -96,7 +94,7 @@ const checks: Readonly<Record<string, PreflightCheck>> = {
 
   patches: async ({ outside, release }) => {
     if (release.patches.length === 0) return 'none';
-    await checkPatches(outside, release, throwAwayLimits);
+    await checkPatches(outside, release);
     return release.patches.map((patch) => patch.target).join(', ');
   },
 
@@ -108,11 +106,11 @@ const checks: Readonly<Record<string, PreflightCheck>> = {
       'try:\n    from vllm.utils.argparse_utils import FlexibleArgumentParser\n' +
       'except ImportError:\n    from vllm.utils import FlexibleArgumentParser\n' +
       'make_arg_parser(FlexibleArgumentParser()).parse_args(sys.argv[1:])\n';
-    const result = await outside.run(
-      'podman',
-      ['run', ...throwAwayLimits, '--entrypoint=python3', release.image, '-c', parse, ...release.arguments],
-      { timeoutSeconds: 330 },
-    );
+    const result = await runThrowAway(outside, {
+      image: release.image,
+      entrypoint: 'python3',
+      arguments: ['-c', parse, ...release.arguments],
+    });
     if (result.exitCode === 0) return 'accepted by the pinned image';
     const lastLine = result.stderr.trim().split('\n').pop() ?? '';
     // argparse ends with status 2; anything else means that the image cannot parse without running.
@@ -122,24 +120,12 @@ const checks: Readonly<Record<string, PreflightCheck>> = {
 
   limits: async ({ outside, release }) => {
     const limit = release.memlock === 'infinity' ? 'infinity' : String(release.memlock);
-    const result = await outside.run(
-      'systemd-run',
-      [
-        '--quiet',
-        '--pipe',
-        '--wait',
-        '--collect',
-        `--property=LimitMEMLOCK=${limit}`,
-        'podman',
-        'run',
-        ...throwAwayLimits,
-        '--ulimit=host',
-        '--entrypoint=cat',
-        release.image,
-        '/proc/self/limits',
-      ],
-      { timeoutSeconds: 330 },
-    );
+    const result = await runThrowAway(outside, {
+      image: release.image,
+      entrypoint: 'cat',
+      arguments: ['/proc/self/limits'],
+      memlock: limit,
+    });
     if (result.exitCode !== 0)
       throw new Error(`a container under these limits does not start: ${result.stderr.trim()}`);
     const [, soft, hard] = result.stdout.match(/^Max locked memory\s+(\S+)\s+(\S+)/m) ?? [];

@@ -396,7 +396,9 @@ async function close(
   };
   await store.addToHistory(outcome);
   await store.saveTransaction({ ...record, outcome });
-  await context.progress.say(`${kind}: ${firstLine(outcome.message)}`);
+  const stage = outcome.stage === undefined ? '' : ` at ${outcome.stage}`;
+  await context.progress.say(`${kind}${stage}: ${outcome.message}`);
+  if (outcome.engineLog !== undefined) await context.progress.say(`engine log: ${outcome.engineLog}`);
   return outcome;
 }
 

@@ -1,0 +1,32 @@
+import type { CommandResult, Outside } from './outside.ts';
+
+/** Bounds of a throw-away container: it parses arguments and reads files beside an engine that serves. */
+const memoryBytes = 8 * 1024 ** 3;
+const limitSeconds = 300;
+
+export interface ThrowAway {
+  readonly image: string;
+  readonly entrypoint: string;
+  readonly arguments: readonly string[];
+  /** Value of systemd's LimitMEMLOCK; default: systemd's own. */
+  readonly memlock?: string;
+}
+
+/**
+ * Runs a program of the image in a container without GPUs, network or mounts, under the limits of a unit as
+ * the engine's are. The cgroup is the transient unit's: podman's own `--memory` wants a swap controller that
+ * not every kernel has.
+ */
+export function runThrowAway(outside: Outside, container: ThrowAway): Promise<CommandResult> {
+  const memlock = container.memlock === undefined ? [] : [`--property=LimitMEMLOCK=${container.memlock}`];
+  return outside.run(
+    'systemd-run',
+    [
+      ...['--quiet', '--pipe', '--wait', '--collect', '--property=Delegate=yes'],
+      ...[`--property=MemoryMax=${memoryBytes}`, `--property=RuntimeMaxSec=${limitSeconds}`, ...memlock],
+      ...['podman', 'run', '--rm', '--pull=never', '--network=none', '--cgroups=split', '--ulimit=host'],
+      ...[`--entrypoint=${container.entrypoint}`, container.image, ...container.arguments],
+    ],
+    { timeoutSeconds: limitSeconds + 30 },
+  );
+}

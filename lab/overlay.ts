@@ -1,0 +1,115 @@
+import { isMap, parseDocument } from 'yaml';
+import type { LabHost } from './host.ts';
+
+/** A value that the lab lays over a stack file: where, and what; `undefined` takes the key away. */
+export type Change = readonly [path: readonly string[], value: unknown];
+
+/** Images of the lab's registry, by digest. */
+export interface LabImages {
+  readonly repository: string;
+  readonly vllm: string;
+  readonly r9v: string;
+}
+
+/** Stacks whose files the lab copies. */
+export const hostStack = 'dankserver';
+export const shapeStacks = ['glm-w4a16', 'qwen-fp8-mtp4', 'r9v-q8_0'] as const;
+export type ShapeStack = (typeof shapeStacks)[number];
+
+/** Seconds that the lab's engines load by default. */
+export const loadSeconds = 2;
+
+const host = (...keys: string[]) => ['config', 'slot:host', ...keys];
+const shape = (...keys: string[]) => ['config', 'slot:shape', ...keys];
+
+/** All that differs between the operator's host and a lab host. */
+export function hostChanges(lab: LabHost): Change[] {
+  return [
+    [host('address'), lab.address],
+    [host('sshPort'), lab.sshPort],
+    [host('user'), lab.user],
+    [host('hostKey'), lab.hostKey],
+    [host('privateKeyPath'), lab.privateKeyPath],
+    [host('publicName'), 'wire'],
+    // There is no GPU, and not 230 GiB.
+    [host('gpus'), []],
+    [host('deviceFiles'), []],
+    [host('memoryGate'), undefined],
+  ];
+}
+
+/** All that differs between a shape on the operator's host and on a lab host. */
+export function shapeChanges(
+  stack: ShapeStack,
+  lab: LabHost,
+  images: LabImages,
+  hostsFolder: string,
+): Change[] {
+  const isR9v = stack === 'r9v-q8_0';
+  return [
+    [['config', 'slot:hostsFolder'], hostsFolder],
+    [shape('engine', 'image'), { repository: images.repository, digest: isR9v ? images.r9v : images.vllm }],
+    // Processes of an nspawn lab cannot lock more than this kernel lets its creator lock.
+    ...(lab.kind === 'nspawn' ? [[shape('limits', 'memlock'), '8 MiB'] as const] : []),
+    [shape('environment', 'LAB_ENGINE_LOAD_SECONDS'), String(loadSeconds)],
+    [shape('deadlines', 'boot'), lab.kind === 'vm' ? '4 min' : '1 min'],
+    [shape('deadlines', 'check'), lab.kind === 'vm' ? '30 s' : '5 s'],
+    ...(isR9v ? operatorSuppliedOfR9v : []),
+  ];
+}
+
+/** The record does not have them: the lab supplies what its engine takes. */
+const operatorSuppliedOfR9v: readonly Change[] = [
+  [shape('payload'), { folder: 'Qwen3.8-Flash-Next-Q8_0', entry: 'model-00001-of-00003.gguf' }],
+  [
+    shape('engine', 'arguments'),
+    [
+      '--model',
+      '{payload}',
+      '--host',
+      '0.0.0.0',
+      '--port',
+      '{port}',
+      '--ctx-size',
+      '{maxModelLength}',
+      '--alias',
+      '{servedNames}',
+      '--state-dir',
+      '{state:q8xl}',
+    ],
+  ],
+];
+
+/** Payloads and state directories as the shapes name them, below the host's home of models. */
+export const labFolders = `
+set -eu
+models=/home/dank/models
+mkdir -p "$models" /home/dank/r9v-state/q8xl /home/dank/r9v-state/uncensored
+for name in GLM-5.3-Flash-W4A16-AutoRound Qwen3.8-Flash-Next-Uncensored-FP8; do
+  mkdir -p "$models/$name"
+  echo '{"model_type": "lab"}' >"$models/$name/config.json"
+done
+mkdir -p "$models/Qwen3.8-Flash-Next-Q8_0"
+for part in 1 2 3; do
+  echo GGUF >"$models/Qwen3.8-Flash-Next-Q8_0/model-0000$part-of-00003.gguf"
+done
+echo kept >/home/dank/r9v-state/q8xl/state
+chown -R dank:dank /home/dank/models /home/dank/r9v-state
+`;
+
+/** The text of a stack file with the changes laid over it; its comments stay. */
+export function laidOver(text: string, changes: readonly Change[]): string {
+  const document = parseDocument(text);
+  for (const [path, value] of changes) {
+    if (value === undefined) {
+      document.deleteIn(path);
+      continue;
+    }
+    for (let depth = 1; depth < path.length; depth += 1) {
+      const parent = path.slice(0, depth);
+      if (!isMap(document.getIn(parent))) document.setIn(parent, document.createNode({}));
+    }
+    document.setIn(path, document.createNode(value));
+  }
+  return document.toString();
+}
