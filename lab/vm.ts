@@ -6,7 +6,7 @@ import type { LabHost } from './host.ts';
 import { withLock } from './lock.ts';
 import { thaw } from './vm/freeze.ts';
 import {
-  countBoots,
+  endAtReboot,
   findProcess,
   killMachine,
   launch,
@@ -103,6 +103,12 @@ export async function listVms(): Promise<string[]> {
 function vmHost(name: string, record: MachineRecord, connection: SshConnection): LabHost {
   const folder = machineFolder(name);
   const files: MachineFiles = { folder, kernel: record.kernel, initrd: record.initrd, disk: diskOf(folder) };
+  async function boot(): Promise<void> {
+    const { qmp } = await launch(files, { memoryMiB: record.memoryMiB, ports: record.ports });
+    qmp.close();
+    await waitUntilBooted(folder);
+    await connection.connect();
+  }
   return {
     kind: 'vm',
     name,
@@ -114,17 +120,12 @@ function vmHost(name: string, record: MachineRecord, connection: SshConnection):
     engineUrl: `http://${address}:${record.ports.engine}`,
     ssh: connection.run,
     async reboot() {
-      const boots = await countBoots(folder);
-      await connection.run('systemctl --no-block reboot', { root: true });
-      await waitUntilBooted(folder, boots + 1);
-      await connection.connect();
+      await endAtReboot(folder, () => connection.run('systemctl --no-block reboot', { root: true }));
+      await boot();
     },
     async cutPower() {
       await killMachine(folder);
-      const { qmp } = await launch(files, { memoryMiB: record.memoryMiB, ports: record.ports });
-      qmp.close();
-      await waitUntilBooted(folder);
-      await connection.connect();
+      await boot();
     },
     async down() {
       await connection.disconnect();

@@ -17,7 +17,7 @@ export interface SshTarget {
 
 /** Commands over one shared connection: in an emulated guest a connection of its own costs over a second, a command on it 0.1 s. */
 export interface SshConnection {
-  /** Connects anew; tries until the limit, default 120 s, then throws what ssh said last. */
+  /** Connects anew; tries until the limit, default 300 s, then throws what ssh said last. */
   connect(limitSeconds?: number): Promise<void>;
   run(command: string, options?: LabCommandOptions): Promise<LabCommandResult>;
   /** Closes the connection, alive or not. */
@@ -53,7 +53,7 @@ export async function sshConnection(target: SshTarget): Promise<SshConnection> {
 
   return {
     disconnect,
-    async connect(limitSeconds = 120) {
+    async connect(limitSeconds = 300) {
       await disconnect();
       const deadline = Date.now() + limitSeconds * 1000;
       for (;;) {

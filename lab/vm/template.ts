@@ -12,11 +12,11 @@ import { buildImage, imageFiles, imageRecipe, vmPackages } from './image.ts';
 import {
   diskCache,
   emulator,
-  findProcess,
   hardware,
   killMachine,
   launchOnFreePorts,
   waitUntilBooted,
+  waitUntilEnded,
 } from './machine.ts';
 import { type Progress, phase } from './progress.ts';
 import { type SshConnection, sshConnection } from './ssh.ts';
@@ -132,7 +132,7 @@ async function build(
     // Time for the guest to close the connection: nobody would answer it after a resume.
     await sleep(2000);
     await freeze(machine, template.stateFile);
-    while (await findProcess(template.folder)) await sleep(20);
+    await waitUntilEnded(machine.processId);
   });
 }
 
