@@ -7,7 +7,7 @@ import { type Sshd, startSshd } from './sshd.ts';
 export function useProjectAndSshd(): { project: ReturnType<typeof createProject>; sshd: Sshd } {
   const used = {} as { project: ReturnType<typeof createProject>; sshd: Sshd };
   beforeAll(async () => {
-    const toolchain = await prepareToolchain({ progress: console.error });
+    const toolchain = await prepareToolchain();
     console.info(describeParts(toolchain.report.filter(({ part }) => part.includes('resource'))));
     used.project = createProject(toolchain);
     used.sshd = await startSshd();
