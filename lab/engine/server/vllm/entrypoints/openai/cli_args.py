@@ -125,7 +125,7 @@ def _add(group, flag, options):
         group.add_argument(flag, action=argparse.BooleanOptionalAction, default=False)
         return
     options = dict(options)
-    names = [name for name in (options.pop("short", None), flag) if name]
+    names = [name for name in (flag, options.pop("short", None)) if name]
     kinds = {"json": json_object, "size": size}
     options["type"] = kinds.get(options.get("type"), options.get("type", str))
     group.add_argument(*names, **options)
