@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { LAB_USER } from './guest-tree.ts';
 import type { LabHost } from './host.ts';
 import { withLock } from './lock.ts';
+import { type SshConnection, sshConnection } from './ssh.ts';
 import { thaw } from './vm/freeze.ts';
 import {
   endAtReboot,
@@ -15,8 +16,7 @@ import {
   waitUntilBooted,
 } from './vm/machine.ts';
 import type { Progress } from './vm/progress.ts';
-import { type SshConnection, sshConnection } from './vm/ssh.ts';
-import { createOverlay, ensureTemplate, vmFolder } from './vm/template.ts';
+import { connectSeconds, createOverlay, ensureTemplate, vmFolder } from './vm/template.ts';
 
 export { canRunVm, type VmAbility } from './vm/ability.ts';
 
@@ -74,8 +74,8 @@ export async function createVm({ name, memoryMiB = 2048, progress = () => {} }: 
         ...template.keys,
       };
       await writeFile(recordOf(folder), JSON.stringify(record));
-      const connection = await connectionTo(folder, record);
-      await connection.connect();
+      const connection = connectionTo(folder, record);
+      await connection.connect(connectSeconds);
       await becomeOneself(connection, name);
       return vmHost(name, record, connection);
     } catch (error) {
@@ -92,7 +92,7 @@ export async function attachVm(name: string): Promise<LabHost> {
   if (record === undefined)
     throw new Error(`no virtual machine named "${name}": there is no ${recordOf(folder)}`);
   const parsed = machineRecord.parse(JSON.parse(record));
-  return vmHost(name, parsed, await connectionTo(folder, parsed));
+  return vmHost(name, parsed, connectionTo(folder, parsed));
 }
 
 /** The names of all machines of this lab cache that were created and not taken down, running or not. */
@@ -107,7 +107,7 @@ function vmHost(name: string, record: MachineRecord, connection: SshConnection):
     const { qmp } = await launch(files, { memoryMiB: record.memoryMiB, ports: record.ports });
     qmp.close();
     await waitUntilBooted(folder);
-    await connection.connect();
+    await connection.connect(connectSeconds);
   }
   return {
     kind: 'vm',
@@ -135,9 +135,8 @@ function vmHost(name: string, record: MachineRecord, connection: SshConnection):
   };
 }
 
-function connectionTo(folder: string, record: MachineRecord): Promise<SshConnection> {
-  return sshConnection({
-    folder,
+function connectionTo(folder: string, record: MachineRecord): SshConnection {
+  return sshConnection(folder, {
     address,
     port: record.ports.ssh,
     user: LAB_USER,

@@ -7,6 +7,8 @@ import { execa } from 'execa';
 import { labCache } from '../cache.ts';
 import { guestTree, LAB_USER, type LabKeys } from '../guest-tree.ts';
 import { withLock } from '../lock.ts';
+import { type SshConnection, sshConnection } from '../ssh.ts';
+import { handToCacheOwner } from './cache-owner.ts';
 import { freeze } from './freeze.ts';
 import { buildImage, imageFiles, imageRecipe, vmPackages } from './image.ts';
 import {
@@ -19,7 +21,6 @@ import {
   waitUntilEnded,
 } from './machine.ts';
 import { type Progress, phase } from './progress.ts';
-import { type SshConnection, sshConnection } from './ssh.ts';
 
 /** A booted guest, frozen: every virtual machine of the lab is resumed from one, none ever writes to it. */
 export interface Template {
@@ -48,6 +49,9 @@ curl --version >/dev/null
 journalctl --sync
 sync`;
 
+/** How long sshd of a guest that is up may take to answer, on cores busy with other jobs. */
+export const connectSeconds = 300;
+
 /** Where templates and running machines lie. */
 export const vmFolder = (): string => join(labCache(), 'vm');
 
@@ -67,6 +71,7 @@ export async function ensureTemplate(memoryMiB: number, progress: Progress): Pro
     try {
       await build(tree.path, templateIn(unfinished, tree.keys), memoryMiB, progress);
       await rename(unfinished, template.folder);
+      await handToCacheOwner();
     } finally {
       await killMachine(unfinished);
       await rm(unfinished, { recursive: true, force: true });
@@ -119,8 +124,7 @@ async function build(
     memoryFile: { path: template.memoryFile, mapping: 'shared' },
   });
   await phase(progress, 'first boot', 45, () => waitUntilBooted(template.folder));
-  const connection = await sshConnection({
-    folder: template.folder,
+  const connection = sshConnection(template.folder, {
     address: '127.0.0.1',
     port: ports.ssh,
     user: LAB_USER,
@@ -137,7 +141,7 @@ async function build(
 }
 
 async function warm(connection: SshConnection): Promise<void> {
-  await connection.connect();
+  await connection.connect(connectSeconds);
   try {
     const result = await connection.run(warmUp, { root: true });
     if (result.exitCode !== 0)
