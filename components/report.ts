@@ -1,4 +1,4 @@
-import { createTwoFilesPatch } from 'diff';
+import { createTwoFilesPatch, FILE_HEADERS_ONLY } from 'diff';
 import type { InspectAnswer } from '../remote/inspect.ts';
 import type { Inspection } from '../shape/inspection.ts';
 import { namesOf } from '../shape/names.ts';
@@ -85,7 +85,7 @@ function changeOf(intent: Intent, wanted: Release): string {
 }
 
 export function outageText(outage: OutageForecast): string {
-  const what = outage.nothingServes ? 'nothing serves now, boot' : 'outage';
+  const what = outage.nothingServes ? 'no outage, nothing serves now; boot' : 'outage';
   return outage.source === 'history'
     ? `${what} ≈ ${duration(outage.seconds)} (from ${outage.cutovers} ${outage.cutovers === 1 ? 'cutover' : 'cutovers'} on this host)`
     : `${what}: no history, the shape's boot budget is ${duration(outage.seconds)}`;
@@ -111,9 +111,9 @@ export function unitDiff(installed: Inspection['installedUnit'], wanted: Release
     wanted.unit,
     'installed',
     'wanted',
-    { context: 1 },
+    { context: 1, headerOptions: FILE_HEADERS_ONLY },
   );
-  return patch.split('\n').slice(1).join('\n').trimEnd();
+  return patch.trimEnd();
 }
 
 export function gibibytes(bytes: number): string {

@@ -42,7 +42,7 @@ describe('the report of a preview', () => {
 
   it('does not call the boot of an empty slot an outage', () => {
     const text = report(seen({ occupant: null, outages: [420] }));
-    expect(text).toContain('nothing serves now, boot ≈ 7 min (from 1 cutover on this host)');
+    expect(text).toContain('no outage, nothing serves now; boot ≈ 7 min (from 1 cutover on this host)');
     expect(text).not.toContain('outage ≈');
   });
 
