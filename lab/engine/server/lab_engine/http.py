@@ -2,6 +2,7 @@
 
 import json
 import socket
+import sys
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from socketserver import ThreadingMixIn
 
@@ -29,7 +30,8 @@ class Listener(ThreadingMixIn, HTTPServer):
 
     def handle_error(self, request, client_address):
         # A client that went away is no news.
-        pass
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
 
 
 class Exchange(BaseHTTPRequestHandler):

@@ -185,7 +185,7 @@ class VllmEngine(Engine):
             with open(module.__file__, "rb") as file:
                 digest = hashlib.sha256(file.read()).hexdigest()
             # The marker is the imported code's; the digest is the file's: stale byte code shows as a difference.
-            described[name] = {"file": module.__file__, "sha256": digest, "marker": module.MARKER}
+            described[name] = {"file": module.__file__, "sha256": digest, "marker": getattr(module, "MARKER", None)}
         return described
 
     # Profiler.
