@@ -77,9 +77,9 @@ export async function createNspawn({ name, progress = () => {} }: NspawnOptions)
     await connectNetwork(record.index);
     for (const part of ['upper', 'work', 'root', 'containers']) await mkdir(join(folder, part));
     await writeOwnFiles(join(folder, 'upper'), name, record.index);
-    await boot(name, record);
     const connection = connectionTo(name, record);
-    await connection.connect(BOOT_LIMIT_SECONDS);
+    await boot(name, record);
+    await waitUntilBooted(name, connection);
     return nspawnHost(name, record, connection);
   } catch (error) {
     await removeNspawn(name);
@@ -131,26 +131,38 @@ function nspawnHost(name: string, record: LabRecord, connection: SshConnection):
     async reboot() {
       const before = await bootId();
       await connection.run('systemctl --no-block reboot', { root: true });
-      const deadline = Date.now() + BOOT_LIMIT_SECONDS * 1000;
-      for (;;) {
-        await connection.connect(BOOT_LIMIT_SECONDS);
-        const now = await bootId();
-        if (now && now !== before) return;
-        if (Date.now() > deadline)
-          throw new Error(`"${name}" did not boot again within ${BOOT_LIMIT_SECONDS} s: ${consoleOf(name)}`);
-        await setTimeout(POLL_MS);
-      }
+      // sshd of the boot that ends may still accept; its answer, or none, is not the one that is waited for.
+      await waitUntilBooted(name, connection, async () => ![before, ''].includes(await bootId()));
     },
     async cutPower() {
       await killAll(record.index);
       await boot(name, record);
-      await connection.connect(BOOT_LIMIT_SECONDS);
+      await waitUntilBooted(name, connection);
     },
     async down() {
       await connection.disconnect();
       await removeNspawn(name);
     },
   };
+}
+
+/** Throws with the console's last lines when sshd does not accept the login, or `isNew` stays false, within the limit. */
+async function waitUntilBooted(
+  name: string,
+  connection: SshConnection,
+  isNew: () => Promise<boolean> = async () => true,
+): Promise<void> {
+  const deadline = Date.now() + BOOT_LIMIT_SECONDS * 1000;
+  try {
+    do {
+      const left = (deadline - Date.now()) / 1000;
+      if (left < 0) throw new Error(`no new boot within ${BOOT_LIMIT_SECONDS} s`);
+      await connection.connect(left);
+    } while (!(await isNew()));
+  } catch (error) {
+    const lines = (await readFile(consoleOf(name), 'utf8')).trimEnd().split('\n').slice(-20);
+    throw new Error(`"${name}" did not boot; its console says last:\n${lines.join('\n')}`, { cause: error });
+  }
 }
 
 async function boot(name: string, record: LabRecord): Promise<void> {
