@@ -11,7 +11,7 @@ import { attachNspawn, cgroupRoot, createNspawn, hostSideOf, removeNspawn } from
 import { identifyProcess, isAlive, processIdentity } from './process.ts';
 import { installPackages, missingPrograms, packagesOf } from './programs.ts';
 import { type LabRegistry, registryAt } from './registry.ts';
-import { attachVm, canRunVm, createVm, listVms } from './vm.ts';
+import { attachVm, canRunVm, createVm, removeVm } from './vm.ts';
 
 /** A lab host and the registry from which it pulls. */
 export interface Lab extends LabHost {
@@ -84,14 +84,10 @@ export async function attachLab(name: string): Promise<Lab> {
 /** Ends a lab of any process, in whatever state it is, and removes all of it; nothing to do is no error. */
 export async function takeDown(name: string): Promise<void> {
   const record = await readRecord(name);
-  if (record?.kind === 'nspawn') {
+  if (record) {
     const lab = await attachLab(name).catch(() => undefined);
-    await lab?.registry.stop();
-    await removeNspawn(name);
-  } else if (record?.kind === 'vm' && (await listVms()).includes(name)) {
-    await (await attachVm(name)).down();
-    const others = (await listLabs()).filter((entry) => entry.kind === 'vm' && entry.name !== name);
-    if (others.length === 0) await registryAt(VM_REGISTRY_ADDRESS).stop();
+    if (lab && !(await sharesRegistry(name, record.kind))) await lab.registry.stop();
+    await REMOVE[record.kind](name);
   }
   await rm(recordFile(name), { force: true });
   endingWithProcess.delete(name);
@@ -152,9 +148,14 @@ export async function canRunLab(
 
 const CREATE = { nspawn: createNspawn, vm: createVm } as const;
 const ATTACH = { nspawn: attachNspawn, vm: attachVm } as const;
+const REMOVE = { nspawn: removeNspawn, vm: removeVm } as const;
 
 /** A virtual machine reaches this machine's loopback as its gateway, so all of them share one registry. */
 const VM_REGISTRY_ADDRESS = '127.0.0.1';
+
+async function sharesRegistry(name: string, kind: LabKind): Promise<boolean> {
+  return kind === 'vm' && (await listLabs()).some((other) => other.kind === 'vm' && other.name !== name);
+}
 
 function withRegistry(host: LabHost): Lab {
   const address = host.kind === 'vm' ? VM_REGISTRY_ADDRESS : hostSideOf(host.address);

@@ -1,4 +1,4 @@
-import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { LAB_USER } from './guest-tree.ts';
@@ -95,9 +95,10 @@ export async function attachVm(name: string): Promise<LabHost> {
   return vmHost(name, parsed, connectionTo(folder, parsed));
 }
 
-/** The names of all machines of this lab cache that were created and not taken down, running or not. */
-export async function listVms(): Promise<string[]> {
-  return readdir(join(vmFolder(), 'run')).catch(() => []);
+/** Ends the machine of this name, in whatever state it is, and removes all that belongs to it; nothing to do is no error. */
+export async function removeVm(name: string): Promise<void> {
+  await killMachine(machineFolder(name));
+  await rm(machineFolder(name), { recursive: true, force: true });
 }
 
 function vmHost(name: string, record: MachineRecord, connection: SshConnection): LabHost {
@@ -129,8 +130,7 @@ function vmHost(name: string, record: MachineRecord, connection: SshConnection):
     },
     async down() {
       await connection.disconnect();
-      await killMachine(folder);
-      await rm(folder, { recursive: true, force: true });
+      await removeVm(name);
     },
   };
 }
