@@ -1,14 +1,16 @@
 import { describe, expect, it } from 'vitest';
 import { answerOf } from '../../../remote/inspect.ts';
+import type { Inspection } from '../../../shape/inspection.ts';
 
 const host = { name: 'dankserver' };
-const inspection = {
+const inspection: Inspection = {
   version: 1,
   agent: '0.1.0',
   hostname: 'dankserver',
   service: 'frank-archon',
   at: '2026-10-01T00:00:00Z',
   epoch: 0,
+  changed: 'nobody yet',
   occupant: null,
   transaction: null,
   installedUnit: null,
