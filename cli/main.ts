@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { keepCompiledCode } from '../components/compile-cache.ts';
 import { UsageError } from './usage.ts';
 
 interface Command {
@@ -135,6 +136,7 @@ function help(): string {
   ].join('\n');
 }
 
+keepCompiledCode();
 try {
   process.exitCode = await main(process.argv.slice(2));
 } catch (error) {

@@ -73,7 +73,7 @@ export function intentOf(answer: InspectAnswer, wanted: Release): Intent {
       kind: 'refused',
       reasons: [
         `release ${shortId(wantedId)} failed on this host at ${quarantine.at}, stage "${quarantine.stage}": ` +
-          `${quarantine.message}\nChange the shape, or lift the quarantine: slot release forgive ${shortId(wantedId)}`,
+          `${firstLine(quarantine.message)}\nChange the shape, or lift the quarantine: slot release forgive ${shortId(wantedId)}`,
       ],
     };
   }
@@ -97,6 +97,11 @@ function seenOccupantOf({ occupant }: Inspection, wantedId: string): string | un
   if (occupant === null) return undefined;
   if (occupant.releaseId !== wantedId) return occupant.shape;
   return `${occupant.shape} (${occupant.state}, invocation ${shortId(occupant.invocation)})`;
+}
+
+/** The rest of a failure's message is the end of the engine's log. */
+function firstLine(text: string): string {
+  return text.split('\n', 1)[0] ?? '';
 }
 
 function claimOfUnseenHost(wanted: Release): Claim {

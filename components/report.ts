@@ -41,7 +41,7 @@ export function reportOf({ host, answer, intent, wanted }: ReportInput): string 
           `${gpu.pci} ${gibibytes(gpu.vramUsedBytes)} of ${gibibytes(gpu.vramTotalBytes)} in use`,
         ],
       ),
-      ...inspection.preflight.map((deep): Row => ['preflight', `${deep.check}: ${deep.result} (${deep.at})`]),
+      ...preflightOf(inspection),
       ...findingsOf(inspection),
     ]),
     unitDiff(inspection.installedUnit, wanted),
@@ -95,6 +95,17 @@ function gateOf(wanted: Release): string {
   return wanted.memoryGateBytes === 0
     ? ''
     : `, ${gibibytes(wanted.memoryGateBytes)} needed once the old engine is gone`;
+}
+
+/** Results of deep checks of an earlier run, under the minute in which they were had. */
+function preflightOf({ preflight }: Inspection): Row[] {
+  const minutes = Map.groupBy(preflight, ({ at }) => at.slice(0, 16).replace('T', ' '));
+  return [...minutes].map(
+    ([minute, checks]): Row => [
+      'preflight',
+      [`at ${minute} UTC`, ...checks.map(({ check, result }) => `${check}: ${result}`)].join('\n'),
+    ],
+  );
 }
 
 function findingsOf(inspection: Inspection): Row[] {

@@ -5,7 +5,7 @@ import { type EpochNote, staleEpoch, writeEpochNote } from './epoch-note.ts';
 import { intentOf } from './intent.ts';
 import type { PlannedShape } from './planned-shape.ts';
 import { reportOf } from './report.ts';
-import { ServedShape } from './served-shape.ts';
+import type { ServedShape } from './served-shape.ts';
 
 /**
  * Asks the host who holds the slot, says what would change, and registers the shape with the claim that makes
@@ -18,7 +18,11 @@ export async function serveShape(
   { host, release }: PlannedShape,
 ): Promise<ServedShape> {
   const isPreview = pulumi.runtime.isDryRun();
-  const answer = await inspectHost(host, release);
+  // The host's answer takes longer than loading the components.
+  const [answer, { ServedShape }] = await Promise.all([
+    inspectHost(host, release),
+    import('./served-shape.ts'),
+  ]);
   const intent = intentOf(answer, release);
   const note: EpochNote = {
     folder: join(projectFolder, '.slot'),

@@ -67,7 +67,7 @@ describe('the report of a preview', () => {
     const text = report(
       seen({ preflight: [{ check: 'patches apply', at: '2026-11-29T11:00:00Z', result: 'ok' }] }),
     );
-    expect(text).toContain('preflight  patches apply: ok (2026-11-29T11:00:00Z)');
+    expect(text).toContain(`preflight  at 2026-11-29 11:00 UTC\n${' '.repeat(13)}patches apply: ok`);
   });
 });
 
