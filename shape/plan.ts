@@ -120,7 +120,7 @@ function unitView({ host, shape, shortName, engine, volumes, environment }: Unit
     deviceFiles: host.deviceFiles,
     securityOptions: host.securityOptions,
     hostIpc: shape.engine.ipc === 'host',
-    pidsLimit: pids === 'infinity' ? -1 : pids,
+    pidsLimit: pids === 'infinity' ? 0 : pids,
     memlock: memlock === 'infinity' ? memlock : String(memlock.bytes),
     nofile,
     healthUrl: `http://127.0.0.1:${host.port}${engine.healthPath}`,
