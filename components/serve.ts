@@ -1,9 +1,15 @@
 import { join } from 'node:path';
 import * as pulumi from '@pulumi/pulumi';
-import { inspectHost } from '../remote/inspect.ts';
-import { type EpochNote, staleEpoch, writeEpochNote } from './epoch-note.ts';
-import { intentOf } from './intent.ts';
+import { type InspectAnswer, inspectHost } from '../remote/inspect.ts';
+import { type Intent, intentOf } from './intent.ts';
 import type { PlannedShape } from './planned-shape.ts';
+import {
+  forgetPreviewNote,
+  type PreviewNote,
+  staleBecause,
+  takePreviewNote,
+  writePreviewNote,
+} from './preview-note.ts';
 import { reportOf } from './report.ts';
 import type { ServedShape } from './served-shape.ts';
 
@@ -24,17 +30,16 @@ export async function serveShape(
     import('./served-shape.ts'),
   ]);
   const intent = intentOf(answer, release);
-  const note: EpochNote = {
+  const note: PreviewNote = {
     folder: join(projectFolder, '.slot'),
     stack,
     host: `${host.address}:${host.sshPort}`,
   };
   if (isPreview) {
+    await forgetPreviewNote(note);
     await pulumi.log.info(reportOf({ host: host.name, answer, intent, wanted: release }));
-    if (answer.kind === 'inspected') await writeEpochNote(note, answer.inspection);
-  } else if (answer.kind === 'inspected') {
-    const stale = await staleEpoch(note, answer.inspection);
-    if (stale !== undefined) throw new pulumi.RunError(stale);
+  } else {
+    await refuseIfStale(note, answer, intent);
   }
   if (intent.kind === 'refused') {
     throw new pulumi.RunError(['refused, nothing was touched', ...intent.reasons].join('\n'));
@@ -43,5 +48,14 @@ export async function serveShape(
     if (!isPreview) throw new pulumi.RunError(`${intent.reason}\nNothing was touched.`);
     await pulumi.log.warn(intent.reason);
   }
+  if (isPreview) await writePreviewNote(note, answer, intent.claim);
   return new ServedShape(stack, { host, release, claim: intent.claim });
+}
+
+async function refuseIfStale(note: PreviewNote, answer: InspectAnswer, intent: Intent): Promise<void> {
+  const shown = await takePreviewNote(note);
+  if (shown === undefined || answer.kind !== 'inspected') return;
+  const claim = intent.kind === 'refused' ? undefined : intent.claim;
+  const stale = staleBecause(shown, answer.inspection, claim);
+  if (stale !== undefined) throw new pulumi.RunError(stale);
 }

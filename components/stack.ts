@@ -28,7 +28,8 @@ export async function buildStack(projectFolder: string): Promise<object> {
     return (await serveShape(projectFolder, stack, planned)).outputs();
   } catch (error) {
     // A problem of the configuration is told to the operator as it is, without a stack trace.
-    if (error instanceof ConfigurationError) throw new pulumi.RunError(`\n${error.message}`);
+    if (error instanceof ConfigurationError)
+      throw new pulumi.RunError(`to correct in the configuration:\n${error.message}`);
     throw error;
   }
 }

@@ -83,14 +83,16 @@ describe('a preview', () => {
     expect(pulumi.log.info).not.toHaveBeenCalled();
   });
 
-  it('notes nothing of a host that does not answer', async () => {
-    await run('preview', silent);
-    expect(await readdir(folder)).toEqual([]);
-  });
-
   it('shows Pulumi no difference while the wanted release serves', async () => {
     await run('preview', {}, qwen);
     expect(sentManifest()).toBe(manifestText(claimOfQwen, qwen));
+  });
+
+  it('that was refused leaves no earlier one to be compared with', async () => {
+    await run('preview', {});
+    const quarantine = { at: '2026-11-29T09:00:00Z', stage: 'take', message: 'exit 1' };
+    await expect(run('preview', { quarantine })).rejects.toThrow();
+    expect(await readdir(join(folder, '.slot'))).toEqual([]);
   });
 
   it('fails on what an update would refuse, with the reason and no resource', async () => {
@@ -118,6 +120,12 @@ describe('an update', () => {
     await expect(run('update', moved)).rejects.toThrow(
       /epoch 12 \(qwen-fp8-mtp4\).*epoch 13 \(r9v-q8_0\).*ann/s,
     );
+    expect(registered).toEqual([]);
+  });
+
+  it('ends before any resource when its preview had not reached the host', async () => {
+    await run('preview', silent);
+    await expect(run('update', {})).rejects.toThrow(/did not reach the host/);
     expect(registered).toEqual([]);
   });
 
