@@ -56,13 +56,15 @@ function table(rows: readonly Row[]): string[] {
   return rows.map(([label, text]) => `  ${label.padEnd(10)} ${text.replaceAll('\n', `\n${' '.repeat(13)}`)}`);
 }
 
-function occupantOf({ occupant, epoch, at }: Inspection): string {
+function occupantOf({ occupant, transaction, epoch, at }: Inspection): string {
   if (occupant === null) return `nobody (epoch ${epoch})`;
+  const held = `${occupant.shape}, release ${shortId(occupant.releaseId)}`;
+  // What runs in the middle of a cutover says nothing of the occupant on record.
+  if (transaction?.running)
+    return `${held}, ${transaction.kind} of ${transaction.shape} under way (epoch ${epoch})`;
   const faults = occupant.faults.length === 0 ? '' : `, ${occupant.faults.join(', ')}`;
-  return (
-    `${occupant.shape}, release ${shortId(occupant.releaseId)}, ${occupant.state}${faults}, ` +
-    `for ${duration((Date.parse(at) - Date.parse(occupant.since)) / 1000)} (epoch ${epoch})`
-  );
+  const since = duration((Date.parse(at) - Date.parse(occupant.since)) / 1000);
+  return `${held}, ${occupant.state}${faults}, for ${since} (epoch ${epoch})`;
 }
 
 function changeOf(intent: Intent, wanted: Release): string {

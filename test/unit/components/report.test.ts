@@ -3,7 +3,7 @@ import { intentOf } from '../../../components/intent.ts';
 import { duration, reportOf, unitDiff } from '../../../components/report.ts';
 import type { InspectAnswer } from '../../../remote/inspect.ts';
 import type { Inspection } from '../../../shape/inspection.ts';
-import { inspection, occupant, qwen, release } from './samples.ts';
+import { inspection, occupant, qwen, release, transaction } from './samples.ts';
 
 const glm = release();
 
@@ -50,6 +50,13 @@ describe('the report of a preview', () => {
     const text = report(seen({ occupant: occupant(glm) }), release({ port: 7771 }));
     expect(text).toContain('record only, no outage');
     expect(text).not.toContain('≈');
+  });
+
+  it('does not call the occupant on record loading while another takes its place', () => {
+    const running = transaction(glm, { running: true });
+    const text = report(seen({ occupant: occupant(qwen, { state: 'loading' }), transaction: running }));
+    expect(text).toMatch(/holds now {2}qwen-fp8-mtp4, release \w{12}, cutover of glm-w4a16 under way/);
+    expect(text).not.toContain('loading');
   });
 
   it('shows what does not hold of an unhealthy occupant', () => {
