@@ -15,7 +15,14 @@ export class CheckFailure extends Error {
 }
 
 const modelsSchema = z.object({
-  data: z.array(z.object({ id: z.string(), max_model_len: z.number().nullish() })),
+  data: z.array(
+    z.object({
+      id: z.string(),
+      max_model_len: z.number().nullish(),
+      /** llama.cpp's place for the length. */
+      meta: z.object({ n_ctx: z.number().nullish() }).nullish(),
+    }),
+  ),
 });
 
 const completionSchema = z.object({
@@ -87,7 +94,7 @@ export async function perform(outside: Outside, release: Release, check: Check):
         fail(`the engine serves ${names.join(', ') || 'nothing'}, wanted ${release.servedNames.join(', ')}`);
       }
       for (const model of data) {
-        const told = model.max_model_len ?? undefined;
+        const told = model.max_model_len ?? model.meta?.n_ctx ?? undefined;
         if (told === undefined && release.engineKind === 'r9v') continue;
         if (told !== release.maxModelLength) {
           fail(`${model.id} has a max length of ${told ?? 'unknown'}, wanted ${release.maxModelLength}`);

@@ -184,7 +184,10 @@ export async function awaitReady(
   throw await withLog(outside, release, unit.InvocationID, 'ready', `not ready within ${limitSeconds} s`);
 }
 
-/** The conjunction, the checks, and the conjunction again: an engine can die of the first request. */
+/**
+ * The conjunction, the checks, and the conjunction again: an engine can die of its first requests. One on trial
+ * has to stand for a while after them; it answers its clients meanwhile.
+ */
 export async function prove(slot: Slot, release: Release, standing: Standing): Promise<void> {
   await holds(slot, release, standing);
   for (const check of release.checks) {
@@ -197,6 +200,7 @@ export async function prove(slot: Slot, release: Release, standing: Standing): P
     }
     await slot.progress.say(`${nameOf(check)}: as expected`);
   }
+  if (standing === 'trial') await slot.outside.sleep(release.deadlines.settleSeconds);
   await holds(slot, release, standing);
 }
 

@@ -54,6 +54,7 @@ export function shapeChanges(
     [shape('environment', 'LAB_ENGINE_LOAD_SECONDS'), String(loadSeconds)],
     [shape('deadlines', 'boot'), lab.kind === 'vm' ? '4 min' : '1 min'],
     [shape('deadlines', 'check'), lab.kind === 'vm' ? '30 s' : '5 s'],
+    [shape('deadlines', 'settle'), '1 s'],
     ...(isR9v ? operatorSuppliedOfR9v : []),
   ];
 }

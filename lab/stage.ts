@@ -1,26 +1,25 @@
 import { prepareToolchain, type Toolchain } from '../toolchain/prepare.ts';
 import { buildEngineImage } from './engine/image.ts';
-import type { LabHost, LabKind } from './host.ts';
-import { createLab } from './lab.ts';
-import { hostSideOf } from './nspawn.ts';
+import type { LabKind } from './host.ts';
+import { createLab, type Lab } from './lab.ts';
 import { type LabImages, labFolders } from './overlay.ts';
-import { type LabRegistry, pushImage, REGISTRY, registryAt } from './registry.ts';
+import { pushImage, REGISTRY } from './registry.ts';
 import { Workplace } from './workplace.ts';
 
 /** A lab host with all that a shape needs of it, and an operator's desk before it. */
 export interface Stage {
-  readonly lab: LabHost;
-  readonly registry: LabRegistry;
+  readonly lab: Lab;
   readonly workplace: Workplace;
   readonly toolchain: Toolchain;
   readonly images: LabImages;
-  /** Ends host, registry and desk. */
+  /** Ends host and desk. */
   close(): Promise<void>;
 }
 
 export interface StageOptions {
   readonly kind: LabKind;
-  readonly name: string;
+  /** Default: the lowest free of `lab-0`, `lab-1`, … */
+  readonly name?: string;
   /** Told what is done; default: nobody. */
   readonly progress?: (line: string) => void;
 }
@@ -29,22 +28,18 @@ export interface StageOptions {
 export async function openStage({ kind, name, progress = () => {} }: StageOptions): Promise<Stage> {
   const toolchain = await prepareToolchain({ progress });
   const images = await labImages(progress);
-  const lab = await createLab({ kind, name, progress });
+  const lab = await createLab({ kind, progress, ...(name !== undefined && { name }) });
   try {
-    const registry = registryAt(kind === 'vm' ? '127.0.0.1' : hostSideOf(lab.address));
-    await registry.start();
     const folders = await lab.ssh('sh -s', { root: true, input: labFolders });
-    if (folders.exitCode !== 0) throw new Error(`the payload folders of ${name}: ${folders.stderr}`);
+    if (folders.exitCode !== 0) throw new Error(`the payload folders of ${lab.name}: ${folders.stderr}`);
     const workplace = await Workplace.create(lab, toolchain, images);
     return {
       lab,
-      registry,
       workplace,
       toolchain,
       images,
       async close() {
         await workplace.close();
-        await registry.stop();
         await lab.down();
       },
     };

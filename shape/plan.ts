@@ -78,6 +78,7 @@ export function planRelease({ host, shape, stack, templates, patches }: PlanInpu
       stopSeconds: deadlines.stop.seconds,
       bootSeconds: deadlines.boot.seconds,
       checkSeconds: deadlines.check.seconds,
+      settleSeconds: deadlines.settle.seconds,
     },
     checks: checksOf(engine),
   };

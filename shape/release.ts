@@ -67,6 +67,8 @@ export const releaseSchema = z.strictObject({
     bootSeconds: z.number().positive(),
     /** Each check's whole answer. */
     checkSeconds: z.number().positive(),
+    /** After the checks of a trial: the engine must still stand. */
+    settleSeconds: z.number().nonnegative(),
   }),
   checks: z.array(checkSchema),
 });

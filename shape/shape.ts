@@ -43,6 +43,8 @@ const deadlinesSchema = z.strictObject({
   boot: durationSchema.prefault('20 min'),
   /** Each check's whole answer; default 3 min. */
   check: durationSchema.prefault('3 min'),
+  /** A trial is committed when the engine still stands this long after its checks; it answers meanwhile; default 10 s. */
+  settle: durationSchema.prefault('10 s'),
 });
 
 /** `slot:shape` of `Pulumi.<shape>.yaml`: a complete description of what is served. */

@@ -33,7 +33,7 @@ function releaseOf(shape: string, changes: Partial<Release> = {}): Release {
     gpus: [],
     gpuMemoryUtilization: 0.9,
     memoryGateBytes: 0,
-    deadlines: { drainSeconds: 0, stopSeconds: 60, bootSeconds: 1200, checkSeconds: 60 },
+    deadlines: { drainSeconds: 0, stopSeconds: 60, bootSeconds: 1200, checkSeconds: 60, settleSeconds: 10 },
     checks: [
       { kind: 'models' },
       { kind: 'completion', servedName: shape, prompt: 'What is 2+2?', expect: '4', maxTokens: 64 },

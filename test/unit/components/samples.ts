@@ -29,7 +29,7 @@ export function release(changes: Partial<Release> = {}): Release {
     gpus: ['0000:03:00.0'],
     gpuMemoryUtilization: 0.98,
     memoryGateBytes: 230 * 2 ** 30,
-    deadlines: { drainSeconds: 0, stopSeconds: 60, bootSeconds: 1200, checkSeconds: 120 },
+    deadlines: { drainSeconds: 0, stopSeconds: 60, bootSeconds: 1200, checkSeconds: 120, settleSeconds: 10 },
     checks: [{ kind: 'models' }],
     ...changes,
   };
