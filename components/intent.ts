@@ -16,7 +16,10 @@ export type Intent =
   | { readonly kind: 'unchanged'; readonly claim: Claim }
   /** The host is on its way to the wanted release already: wait for that transaction's end. */
   | { readonly kind: 'join'; readonly claim: Claim; readonly phase: Phase; readonly by: string }
-  /** The engine stays as it is, only what surrounds it (checks, deadlines, ownership) is written down anew. */
+  /**
+   * The engine stays as it is. What surrounds it (checks, deadlines, ownership) is written down anew, and an
+   * engine that still loads is waited for and proved.
+   */
   | { readonly kind: 'record'; readonly claim: Claim }
   | { readonly kind: 'cutover'; readonly claim: Claim; readonly outage: OutageForecast }
   | { readonly kind: 'refused'; readonly reasons: readonly string[] }
@@ -66,7 +69,7 @@ export function intentOf(answer: InspectAnswer, wanted: Release): Intent {
     occupant !== null &&
     occupant.engineIdentity === wanted.engineIdentity &&
     (occupant.state === 'serving' || occupant.state === 'loading');
-  if (holdsSlot && engineStays) return { kind: 'unchanged', claim: occupant.claim };
+  if (holdsSlot && occupant.state === 'serving') return { kind: 'unchanged', claim: occupant.claim };
 
   if (quarantine) {
     return {

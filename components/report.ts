@@ -33,7 +33,7 @@ export function reportOf({ host, answer, intent, wanted }: ReportInput): string 
     ...table([
       ['holds now', occupantOf(inspection)],
       ['wanted', `${wanted.shape}, release ${shortId(releaseIdOf(wanted))}`],
-      ['change', changeOf(intent, wanted)],
+      ['change', changeOf(intent, wanted, inspection.occupant?.state === 'loading')],
       ['memory', `${gibibytes(inspection.memAvailableBytes)} available now${gateOf(wanted)}`],
       ...inspection.gpus.map(
         (gpu): Row => [
@@ -67,14 +67,16 @@ function occupantOf({ occupant, transaction, epoch, at }: Inspection): string {
   return `${held}, ${occupant.state}${faults}, for ${since} (epoch ${epoch})`;
 }
 
-function changeOf(intent: Intent, wanted: Release): string {
+function changeOf(intent: Intent, wanted: Release, engineLoads: boolean): string {
   switch (intent.kind) {
     case 'unchanged':
       return 'none';
     case 'join':
       return `none of its own: joins the cutover that ${intent.by} started, now in phase ${intent.phase}`;
     case 'record':
-      return `record only, no outage: the engine is the same, its checks and record are not`;
+      return engineLoads
+        ? 'record only, no outage: the engine still loads, it is waited for and proved'
+        : 'record only, no outage: the engine is the same, its checks and record are not';
     case 'cutover':
       return `cutover to ${wanted.shape}: ${outageText(intent.outage)}`;
     case 'refused':

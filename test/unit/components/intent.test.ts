@@ -33,7 +33,7 @@ describe('what an up would do', () => {
       'the wanted release is still loading',
       { occupant: occupant(qwen, { state: 'loading' }) },
       qwen,
-      'unchanged',
+      'record',
     ],
     ['the wanted release has crashed', { occupant: occupant(qwen, { state: 'failed' }) }, qwen, 'cutover'],
     [
