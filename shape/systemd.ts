@@ -1,6 +1,9 @@
 /** Words that systemd takes as they are, wherever they stand: no quote, backslash, `#`, `;`, `%` or `$`. */
 const bareWord = /^[A-Za-z0-9_@+=:,./-]+$/;
 
+/** Controls, and the noncharacters, for which systemd 257 refuses the whole file as not being UTF-8. */
+const unprintable = /[\p{Cc}\p{Noncharacter_Code_Point}]/gu;
+
 /**
  * One word of an Exec line, so that the program gets exactly these bytes. systemd first reads quotes and
  * backslashes, then expands `%` specifiers, and at the start `$` variables.
@@ -12,7 +15,7 @@ export function encodeWord(word: string): string {
   if (bareWord.test(word)) return word;
   const literal = word.replaceAll('%', '%%').replaceAll('$', '$$$$').replaceAll('\\', '\\\\');
   const quote = literal.includes('"') && !literal.includes("'") ? "'" : '"';
-  const escaped = literal.replaceAll(/\p{Cc}/gu, escapeControl).replaceAll(quote, `\\${quote}`);
+  const escaped = literal.replaceAll(unprintable, escapeBytes).replaceAll(quote, `\\${quote}`);
   return `${quote}${escaped}${quote}`;
 }
 
@@ -34,9 +37,8 @@ function refuseUnencodable(text: string): void {
   throw new RangeError(`${JSON.stringify(text)} holds NUL, a newline or half a character`);
 }
 
-function escapeControl(character: string): string {
-  const code = character.charCodeAt(0);
-  return code < 0x80 ? `\\x${code.toString(16).padStart(2, '0')}` : character;
+function escapeBytes(character: string): string {
+  return [...Buffer.from(character)].map((byte) => `\\x${byte.toString(16).padStart(2, '0')}`).join('');
 }
 
 /** The directives of a unit that have an effect, one a line, however they are laid out and commented. */

@@ -106,9 +106,11 @@ function systemdWords(line: string): string[] {
 
 function escapeAt(text: string, index: number): { text: string; length: number } {
   const simple: Record<string, string> = { '\\': '\\', '"': '"', "'": "'", n: '\n', t: '\t', s: ' ' };
+  const [bytes = ''] = /^(?:\\x[0-9a-f]{2})*/.exec(text.slice(index)) ?? [];
+  if (bytes !== '') {
+    return { text: Buffer.from(bytes.replaceAll('\\x', ''), 'hex').toString(), length: bytes.length };
+  }
   const next = text[index + 1] ?? '';
-  const hex = /^x([0-9a-f]{2})/.exec(text.slice(index + 1))?.[1];
-  if (hex !== undefined) return { text: String.fromCharCode(Number.parseInt(hex, 16)), length: 4 };
   const meant = simple[next];
   if (meant === undefined) throw new Error(`unknown escape \\${next}`);
   return { text: meant, length: 2 };
