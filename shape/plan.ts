@@ -106,7 +106,7 @@ interface UnitParts {
 
 function unitView({ host, shape, shortName, engine, volumes, environment }: UnitParts): UnitView {
   const names = namesOf(host.service);
-  const { memlock, nofile, pids } = shape.limits;
+  const { memlock, pids } = shape.limits;
   return {
     service: host.service,
     target: names.target,
@@ -123,7 +123,6 @@ function unitView({ host, shape, shortName, engine, volumes, environment }: Unit
     hostIpc: shape.engine.ipc === 'host',
     pidsLimit: pids === 'infinity' ? 0 : pids,
     memlock: memlock === 'infinity' ? memlock : String(memlock.bytes),
-    nofile,
     healthUrl: `http://127.0.0.1:${host.port}${engine.healthPath}`,
   };
 }

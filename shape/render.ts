@@ -30,7 +30,6 @@ export interface UnitView {
   readonly hostIpc: boolean;
   readonly pidsLimit: number;
   readonly memlock: string;
-  readonly nofile: number;
   readonly healthUrl: string;
 }
 

@@ -17,6 +17,7 @@ const patchSchema = z.strictObject({
   patchedSha256: sha256Schema,
 });
 
+/** There is none for open files: podman raises its own, which the engine inherits, to 1,048,576 whatever it was. */
 const limitsSchema = z.strictObject({
   /** Memory that the engine may pin: `infinity` or a size; default 8 MiB, systemd's own. */
   memlock: z
@@ -24,8 +25,6 @@ const limitsSchema = z.strictObject({
       error: "must be infinity or text: a number and its unit, e.g. '64 MiB'",
     })
     .prefault('8 MiB'),
-  /** Open files; default 65,536. */
-  nofile: z.int().positive().default(65_536),
   /** Processes and threads; default `infinity`. */
   pids: z
     .union([z.literal('infinity'), z.int().positive()], {

@@ -192,7 +192,7 @@ describe('a value', () => {
   it.each([
     ['engine.extraArguments', '[--override-generation-config, \'{"temperature": 0}\', --seed=1]'],
     ['environment', '{A: "", B: "$HOME 100% \\"x\\"", VLLM_COMPILE_FULLGRAPH: \'0\'}'],
-    ['limits', '{memlock: infinity, nofile: 4096, pids: 4096}'],
+    ['limits', '{memlock: infinity, pids: 4096}'],
     ['limits', '{memlock: 64 MiB}'],
     ['mounts', '[{source: GLM-5.3-Flash-DFlash2, target: /draft}]'],
     ['engine.speculative', '{method: dflash, model: /draft, num_speculative_tokens: 8}'],

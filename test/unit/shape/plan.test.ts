@@ -156,7 +156,7 @@ describe('the engine identity', () => {
       'the image',
       { shape: withEngine(glm, { image: { ...glm.engine.image, digest: `sha256:${'1'.repeat(64)}` } }) },
     ],
-    ['a limit', { shape: { ...glm, limits: { ...glm.limits, nofile: 1 } } }],
+    ['a limit', { shape: { ...glm, limits: { ...glm.limits, pids: 1 } } }],
     ['the payload', { shape: { ...glm, payload: { folder: 'other' } } }],
     ['a device', { host: { ...host, deviceFiles: [] } }],
     ['the public name', { host: { ...host, publicName: 'other' } }],
