@@ -1,6 +1,7 @@
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { execa } from 'execa';
 import type { Toolchain } from '../toolchain/prepare.ts';
 import type { LabHost } from './host.ts';
@@ -21,6 +22,12 @@ export interface PulumiRun {
   readonly exitCode: number;
   /** Standard output and standard error as they came. */
   readonly output: string;
+}
+
+export interface PromptedUp {
+  /** Resolves when the question is on the screen. */
+  asks(): Promise<void>;
+  answerYes(): Promise<PulumiRun>;
 }
 
 /**
@@ -85,10 +92,43 @@ export class Workplace {
     return this.run(['destroy', '--yes', ...this.#of(stack), ...more]);
   }
 
-  /** An `up` that goes on in the background and asks before it changes anything, if its input is a terminal. */
+  /** An `up` that goes on in the background. */
   startUp(stack: string, ...more: string[]) {
     const args = ['up', ...this.#of(stack), ...more];
     return execa(this.#toolchain.pulumi, args, { ...this.#options(project), stdin: 'ignore' });
+  }
+
+  /** An `up` at a terminal, as a person runs it: it shows the preview and asks. */
+  startUpAtPrompt(stack: string): PromptedUp {
+    const command = [this.#toolchain.pulumi, 'up', ...this.#of(stack)].join(' ');
+    const run = execa('script', ['--quiet', '--return', '--command', command, '/dev/null'], {
+      ...this.#options(project),
+      stdin: 'pipe',
+    });
+    let shown = '';
+    let ended = false;
+    run.finally(() => {
+      ended = true;
+    });
+    run.all.on('data', (text: Buffer) => {
+      shown += text.toString();
+    });
+    return {
+      async asks() {
+        while (!shown.includes('Do you want to perform this update')) {
+          if (ended) throw new Error(`no prompt came: ${shown}`);
+          await setTimeout(100);
+        }
+      },
+      async answerYes() {
+        // The choice is narrowed by typing, then taken.
+        run.stdin.write('yes');
+        await setTimeout(500);
+        run.stdin.write('\r');
+        const { exitCode } = await run;
+        return { exitCode: exitCode ?? 255, output: shown };
+      },
+    };
   }
 
   async run(args: readonly string[], cwd: string = project): Promise<PulumiRun> {

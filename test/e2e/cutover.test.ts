@@ -1,76 +1,49 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openStage, type Stage } from '../../lab/stage.ts';
-import { describe as describeToolchain } from '../../toolchain/prepare.ts';
-import { HostView } from './host-view.ts';
+import type { HostView } from './host-view.ts';
+import { deadlineKey, environmentKey, glm, qwen, r9v, Scene, servedNames } from './scene.ts';
 
 /*
  * One life of a host, in the order in which an operator would live it: each test goes on where the one before
  * it ended. The engine of Pulumi, systemd, podman, the registry and ssh are real; the model is the lab's.
  */
-const glm = 'glm-w4a16';
-const qwen = 'qwen-fp8-mtp4';
-const r9v = 'r9v-q8_0';
-const environment = (name: string) => ['config', 'slot:shape', 'environment', name];
-
 let stage: Stage;
+let scene: Scene;
 let host: HostView;
 
 beforeAll(async () => {
   stage = await openStage({ kind: 'nspawn', progress: console.log });
-  host = new HostView(stage.lab);
-  console.log(describeToolchain(stage.toolchain.report));
+  scene = new Scene(stage);
+  host = scene.host;
 });
 
 afterAll(() => stage?.close());
 
-async function expectUp(stack: string, ...more: string[]): Promise<string> {
-  const { exitCode, output } = await stage.workplace.up(stack, ...more);
-  expect(exitCode, output).toBe(0);
-  return output;
-}
-
-async function expectServes(names: string[], stack: string): Promise<void> {
-  expect(await host.servedNames()).toEqual(names);
-  expect(await host.answerOf('wire')).toContain('4');
-  const { occupant } = await host.status();
-  expect(occupant).toMatchObject({ shape: stack, state: 'serving', faults: [] });
-}
-
-const served = {
-  [glm]: ['glm53-flash', 'wire'],
-  [qwen]: ['qwen38-flash-next', 'wire'],
-  [r9v]: ['qwen38-flash-next', 'wire'],
-};
-
 describe('the first day', () => {
   it('a shape is refused while the host is not set up, and says what to do', async () => {
-    const { exitCode, output } = await stage.workplace.up(qwen);
-    expect(exitCode).not.toBe(0);
-    expect(output).toContain('pulumi up -s dankserver');
+    expect(await scene.failingUp(qwen)).toContain('pulumi up -s dankserver');
   });
 
   it('the host is set up, and a second time nothing changes', async () => {
-    await expectUp('dankserver');
-    expect(await expectUp('dankserver')).toMatch(/\d+ unchanged/);
+    await scene.up('dankserver');
+    expect(await scene.up('dankserver')).toMatch(/\d+ unchanged/);
     expect(await host.root('slot status')).toContain('the slot is empty');
   });
 
   it('qwen serves', async () => {
-    const output = await expectUp(qwen);
+    const output = await scene.up(qwen);
     expect(output).toContain('preflight');
-    await expectServes(served[qwen], qwen);
+    await scene.serves(qwen);
   });
 
   it('a second up has nothing to change', async () => {
-    const before = await host.invocation();
-    expect(await expectUp(qwen)).not.toMatch(/\d+ (created|updated|replaced)/);
-    expect(await host.invocation()).toBe(before);
+    await scene.withoutRestart(() => scene.upWithoutChanges(qwen));
   });
 
   it('an up while the engine still loads waits for it and does not restart it', async () => {
     await host.root('systemctl restart --no-block frank-archon.service');
-    await expectUp(qwen);
-    expect(await host.servedNames()).toEqual(served[qwen]);
+    await scene.up(qwen);
+    expect(await host.servedNames()).toEqual(servedNames[qwen]);
     expect(await host.root('systemctl show frank-archon.service --property=NRestarts --value')).toBe('0');
     expect(
       await host.root('journalctl --unit frank-archon.service --output=cat --grep=^Starting | wc -l'),
@@ -91,8 +64,8 @@ describe('a cutover', () => {
   });
 
   it('ends with glm proved and qwen gone', async () => {
-    await expectUp(glm);
-    await expectServes(served[glm], glm);
+    await scene.up(glm);
+    await scene.serves(glm);
     expect(await host.containers()).toEqual(['frank-archon-glm']);
     expect(await host.root('systemctl is-enabled frank-archon.service')).toBe('enabled');
     expect(await host.root('ls /run/systemd/system')).not.toContain('frank-archon');
@@ -129,16 +102,15 @@ describe('a shape that fails is replaced by the one before it', () => {
 
   for (const [fault, expected] of Object.entries(faults)) {
     it(`with ${fault}`, async () => {
-      await stage.workplace.lay(qwen, [
-        [environment('LAB_ENGINE_FAULT'), fault],
-        [['config', 'slot:shape', 'deadlines', 'boot'], '8 s'],
-        [['config', 'slot:shape', 'deadlines', 'check'], '2 s'],
+      await scene.lay(qwen, [
+        [environmentKey('LAB_ENGINE_FAULT'), fault],
+        [deadlineKey('boot'), '8 s'],
+        [deadlineKey('check'), '2 s'],
       ]);
-      const { exitCode, output } = await stage.workplace.up(qwen);
-      expect(exitCode, output).not.toBe(0);
+      const output = await scene.failingUp(qwen);
       expect(output).toContain(`restored at ${expected.stage}`);
       expect(output).toContain(`${glm} serves again and is proved`);
-      await expectServes(served[glm], glm);
+      await scene.serves(glm);
 
       const again = await stage.workplace.preview(qwen);
       expect(again.output).toMatch(/failed on this host at \d{4}-/);
@@ -147,9 +119,7 @@ describe('a shape that fails is replaced by the one before it', () => {
   }
 
   it('and the stack of the one before it has nothing to change', async () => {
-    const before = await host.invocation();
-    expect(await expectUp(glm)).not.toMatch(/\d+ (created|updated|replaced)/);
-    expect(await host.invocation()).toBe(before);
+    await scene.withoutRestart(() => scene.upWithoutChanges(glm));
   });
 
   it('keeps the log of the failed engine', async () => {
@@ -167,27 +137,27 @@ describe('going back', () => {
   it('is a stack switch, and needs no registry', async () => {
     await stage.lab.registry.stop();
     try {
-      await stage.workplace.lay(qwen);
-      await expectUp(qwen);
-      await expectServes(served[qwen], qwen);
+      await scene.lay(qwen);
+      await scene.up(qwen);
+      await scene.serves(qwen);
     } finally {
       await stage.lab.registry.start();
     }
   });
 
   it('works for another kind of engine, whose state is kept', async () => {
-    await expectUp(r9v);
-    await expectServes(served[r9v], r9v);
+    await scene.up(r9v);
+    await scene.serves(r9v);
     expect(await host.root('cat /home/dank/r9v-state/q8xl/state')).toBe('kept');
-    await expectUp(qwen);
+    await scene.up(qwen);
     expect(await host.root('cat /home/dank/r9v-state/q8xl/state')).toBe('kept');
   });
 
   it('works on the host alone', async () => {
     await host.root('slot rollback');
-    await expectServes(served[r9v], r9v);
+    await scene.serves(r9v);
     await host.root('slot rollback');
-    await expectServes(served[qwen], qwen);
-    expect(await expectUp(qwen)).not.toMatch(/\d+ (created|updated|replaced)/);
+    await scene.serves(qwen);
+    await scene.upWithoutChanges(qwen);
   });
 });
