@@ -58,9 +58,10 @@ export class HostView {
     return names.split('\n').filter((name) => name !== '');
   }
 
-  /** Every file with its size, time and inode, but for the traces that a login itself leaves. */
+  /** Every file with its size, time and inode, but for the engine's own log and the traces that a login leaves. */
   fileTree(): Promise<string> {
-    const traces = '/var/log/(journal|wtmp|btmp|lastlog)|/var/lib/lastlog|/run/systemd/system/session-.*';
+    const traces =
+      '/var/log/(slot|journal|wtmp|btmp|lastlog)|/var/lib/lastlog|/run/systemd/system/session-.*';
     return this.root(
       `find /etc /usr /opt /root /srv /var /home /run/systemd/system -xdev -regextype posix-extended \\( -regex '(${traces}).*' -prune \\) -o -printf '%p %s %T@ %i\\n' | sort`,
     );
