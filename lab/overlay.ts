@@ -22,8 +22,11 @@ export const loadSeconds = 2;
 const host = (...keys: string[]) => ['config', 'slot:host', ...keys];
 const shape = (...keys: string[]) => ['config', 'slot:shape', ...keys];
 
+/** What the stack files are told of a lab host. */
+export type LabPlace = Pick<LabHost, 'kind' | 'address' | 'sshPort' | 'user' | 'hostKey' | 'privateKeyPath'>;
+
 /** All that differs between the operator's host and a lab host. */
-export function hostChanges(lab: LabHost): Change[] {
+export function hostChanges(lab: LabPlace): Change[] {
   return [
     [host('address'), lab.address],
     [host('sshPort'), lab.sshPort],
@@ -41,7 +44,7 @@ export function hostChanges(lab: LabHost): Change[] {
 /** All that differs between a shape on the operator's host and on a lab host. */
 export function shapeChanges(
   stack: ShapeStack,
-  lab: LabHost,
+  lab: LabPlace,
   images: LabImages,
   hostsFolder: string,
 ): Change[] {
