@@ -16,7 +16,7 @@ import {
   waitUntilBooted,
 } from './vm/machine.ts';
 import type { Progress } from './vm/progress.ts';
-import { connectSeconds, createOverlay, ensureTemplate, vmFolder } from './vm/template.ts';
+import { connectSeconds, createOverlay, ensureTemplate, machineFolder, recordOf } from './vm/template.ts';
 
 export { canRunVm, type VmAbility } from './vm/ability.ts';
 
@@ -147,18 +147,19 @@ function connectionTo(folder: string, record: MachineRecord): SshConnection {
 
 /** A resumed guest's clock stands where it was frozen, and its name is the template's. */
 async function becomeOneself(connection: SshConnection, name: string): Promise<void> {
-  const setClock = () =>
-    connection.run(`date -s @${((Date.now() + 50) / 1000).toFixed(3)} >/dev/null`, { root: true });
-  await connection.run(
-    `echo ${name} >/etc/hostname; hostname ${name}; echo '127.0.1.1 ${name}' >>/etc/hosts`,
-    { root: true },
+  const asRoot = async (command: string): Promise<string> => {
+    const result = await connection.run(command, { root: true });
+    if (result.exitCode !== 0) throw new Error(`"${name}": ${command}: ${result.stderr}`);
+    return result.stdout;
+  };
+  await asRoot(
+    `date -s @${Date.now() / 1000} && echo ${name} >/etc/hostname && hostname ${name} && echo '127.0.1.1 ${name}' >>/etc/hosts`,
   );
-  await setClock();
-  // The first command of a kind is slow (its pages are copied), which sets the clock late.
-  const result = await setClock();
-  if (result.exitCode !== 0) throw new Error(`the clock of "${name}" could not be set: ${result.stderr}`);
+  // The command took a while to arrive; what is missing is told by a clock read halfway between question and answer.
+  const asked = Date.now();
+  const guestClock = Number(await asRoot('date +%s.%N'));
+  const missing = (asked + Date.now()) / 2000 - guestClock;
+  await asRoot(`date -s '${missing.toFixed(3)} seconds'`);
 }
 
-const machineFolder = (name: string): string => join(vmFolder(), 'run', name);
-const recordOf = (folder: string): string => join(folder, 'machine.json');
 const diskOf = (folder: string): string => join(folder, 'disk.qcow2');

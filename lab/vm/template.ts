@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { execa } from 'execa';
@@ -54,6 +54,11 @@ export const connectSeconds = 300;
 
 /** Where templates and running machines lie. */
 export const vmFolder = (): string => join(labCache(), 'vm');
+export const machineFolder = (name: string): string => join(vmFolder(), 'run', name);
+/** The file that tells another process how to go on with the machine of this folder. */
+export const recordOf = (folder: string): string => join(folder, 'machine.json');
+
+const dayMs = 24 * 60 * 60 * 1000;
 
 /**
  * The template for machines of this size, made on the first call (root, three minutes) and again whenever the tree,
@@ -63,10 +68,12 @@ export async function ensureTemplate(memoryMiB: number, progress: Progress): Pro
   const tree = await guestTree({ extraPackages: vmPackages, progress });
   const key = await templateKey(tree.recipe, memoryMiB);
   const template = templateIn(templateFolder(key), tree.keys);
-  if (existsSync(template.folder)) return template;
-  await withLock(`vm-template-${key}`, async () => {
-    if (existsSync(template.folder)) return;
+  if (await inUseFromNow(template)) return template;
+  // One lock for all templates: whatever is unfinished while it is held was left behind.
+  await withLock('vm-template', async () => {
+    if (await inUseFromNow(template)) return;
     await mkdir(vmFolder(), { recursive: true });
+    await removeLeftovers();
     const unfinished = await mkdtemp(join(vmFolder(), 'unfinished-'));
     try {
       await build(tree.path, templateIn(unfinished, tree.keys), memoryMiB, progress);
@@ -78,6 +85,31 @@ export async function ensureTemplate(memoryMiB: number, progress: Progress): Pro
     }
   });
   return template;
+}
+
+/** Notes that the template is used; false when there is none. */
+async function inUseFromNow(template: Template): Promise<boolean> {
+  if (!existsSync(template.folder)) return false;
+  const now = new Date();
+  await utimes(template.folder, now, now);
+  return true;
+}
+
+/** Removes builds that were interrupted, and templates (a gigabyte each) that nobody used for a day and no machine stands on. */
+async function removeLeftovers(): Promise<void> {
+  const records = await machineRecords();
+  for (const name of await readdir(vmFolder())) {
+    const folder = join(vmFolder(), name);
+    if (name.startsWith('unfinished-')) await killMachine(folder);
+    else if (!name.startsWith('template-') || records.some((record) => record.includes(folder))) continue;
+    else if (Date.now() - (await stat(folder)).mtimeMs < dayMs) continue;
+    await rm(folder, { recursive: true });
+  }
+}
+
+async function machineRecords(): Promise<string[]> {
+  const machines = await readdir(join(vmFolder(), 'run')).catch(() => []);
+  return Promise.all(machines.map((name) => readFile(recordOf(machineFolder(name)), 'utf8').catch(() => '')));
 }
 
 /** Whether the template can be used without root, that is, without anything being made. */
