@@ -121,12 +121,17 @@ const parts: Readonly<Record<string, Part>> = {
 
 export const conjunctionParts = Object.keys(parts);
 
-/** All parts that do not hold, in the order of the table above; none means healthy. */
-export async function faultsOf(outside: Outside, release: Release, standing: Standing): Promise<Fault[]> {
-  const [unit, container] = await Promise.all([
-    engineUnit(outside, release.service),
-    inspectContainer(outside, release.container),
-  ]);
+/**
+ * All parts that do not hold, in the order of the table above; none means healthy. Whoever has asked for the
+ * unit already hands its answer over.
+ */
+export async function faultsOf(
+  outside: Outside,
+  release: Release,
+  standing: Standing,
+  unitAsked: Promise<EngineUnit> = engineUnit(outside, release.service),
+): Promise<Fault[]> {
+  const [unit, container] = await Promise.all([unitAsked, inspectContainer(outside, release.container)]);
   const evidence: Evidence = { outside, release, standing, unit, container };
   const judged = await Promise.all(
     Object.entries(parts).map(async ([part, judge]) => ({ part, message: await judge(evidence) })),

@@ -1,10 +1,10 @@
 import type { Finding } from '../shape/inspection.ts';
 import { committedUnitFolder, namesOf, trialUnitFolder } from '../shape/names.ts';
+import { type EngineUnit, engineUnit } from './engine.ts';
 import type { Outside } from './outside.ts';
-import { containersBeginningWith, identityLabel, inspectContainer } from './podman.ts';
+import { containersBeginningWith } from './podman.ts';
 import { cgroupOf, listenersOn } from './processes.ts';
 import type { Store } from './store.ts';
-import { showUnit } from './systemd.ts';
 
 /**
  * What holds the slot's name or port and was not put there by a transaction of ours. It may be a production
@@ -15,21 +15,22 @@ export async function foreignFindings(
   store: Store,
   service: string,
   port: number | undefined,
+  unitAsked: Promise<EngineUnit> = engineUnit(outside, service),
 ): Promise<Finding[]> {
   const names = namesOf(service);
   const refuse = (subject: string, message: string): Finding => ({ severity: 'refuse', subject, message });
-  const { occupant } = await store.slot();
-  const transaction = await store.transaction();
+  const [{ occupant }, transaction, unit, containers, listeners] = await Promise.all([
+    store.slot(),
+    store.transaction(),
+    unitAsked,
+    containersBeginningWith(outside, `${service}-`),
+    port === undefined ? [] : listenersOn(outside, port),
+  ]);
   const onTrial =
     transaction !== undefined &&
     transaction.outcome === undefined &&
     transaction.phase !== 'preflight' &&
     transaction.phase !== 'record';
-  const [unit, containers, listeners] = await Promise.all([
-    showUnit(outside, names.unit, ['LoadState', 'FragmentPath', 'DropInPaths', 'ControlGroup']),
-    containersBeginningWith(outside, `${service}-`),
-    port === undefined ? [] : listenersOn(outside, port),
-  ]);
   const findings: Finding[] = [];
 
   const maskPaths = [names.trialUnitPath, `/etc/systemd/system/${names.unit}`];
@@ -72,15 +73,9 @@ export async function foreignFindings(
       ),
     );
   }
-  for (const name of containers) {
-    const container = await inspectContainer(outside, name);
-    if (container !== undefined && container.Config.Labels?.[identityLabel] === undefined) {
-      findings.push(
-        refuse(
-          'container',
-          `container ${name} (${container.State.Status}) was not started by a shape's unit`,
-        ),
-      );
+  for (const { name, state, identity } of containers) {
+    if (identity === undefined) {
+      findings.push(refuse('container', `container ${name} (${state}) was not started by a shape's unit`));
     }
   }
   for (const { pid, program } of listeners) {

@@ -4,7 +4,7 @@ import { namesOf } from '../shape/names.ts';
 import { type Release, releaseIdOf } from '../shape/release.ts';
 import { faultsOf } from './conjunction.ts';
 import { gpuMemory, memAvailableBytes } from './devices.ts';
-import { engineUnit, stateOf } from './engine.ts';
+import { type EngineUnit, engineUnit, stateOf } from './engine.ts';
 import { foreignFindings } from './foreign.ts';
 import type { Outside } from './outside.ts';
 import { imageState } from './podman.ts';
@@ -21,23 +21,35 @@ export async function inspect(
   wanted: Release | undefined,
 ): Promise<Inspection> {
   const names = namesOf(service);
-  const [slot, transaction, history, cutoverUnit, memory] = await Promise.all([
+  const wantedId = wanted && releaseIdOf(wanted);
+  // Asked once: each question to systemd or podman costs tens of milliseconds and a moment of its own.
+  const unit = engineUnit(outside, service);
+  const [
+    slot,
+    transaction,
+    history,
+    cutoverUnit,
+    memory,
+    occupant,
+    installedUnit,
+    findings,
+    quarantine,
+    preflight,
+    gpus,
+  ] = await Promise.all([
     store.slot(),
     store.transaction(),
     store.history(),
     showUnit(outside, names.cutoverUnit, ['ActiveState']),
     memAvailableBytes(outside),
-  ]);
-  const wantedId = wanted && releaseIdOf(wanted);
-  const running = cutoverUnit.ActiveState !== 'inactive' && cutoverUnit.ActiveState !== 'failed';
-  const [occupant, installedUnit, findings, quarantine, preflight, gpus] = await Promise.all([
-    occupantOf(outside, store, service),
-    installedUnitOf(outside, service),
-    findingsOf(outside, store, service, wanted),
+    occupantOf(outside, store, unit),
+    installedUnitOf(outside, unit),
+    findingsOf(outside, store, service, unit, wanted),
     wantedId === undefined ? undefined : store.quarantine(wantedId),
     wantedId === undefined ? [] : store.preflight(wantedId),
     gpuMemory(outside, wanted?.gpus ?? []),
   ]);
+  const running = cutoverUnit.ActiveState !== 'inactive' && cutoverUnit.ActiveState !== 'failed';
   return {
     version: 1,
     agent,
@@ -58,14 +70,18 @@ export async function inspect(
   };
 }
 
-async function occupantOf(outside: Outside, store: Store, service: string): Promise<Inspection['occupant']> {
+async function occupantOf(
+  outside: Outside,
+  store: Store,
+  unitAsked: Promise<EngineUnit>,
+): Promise<Inspection['occupant']> {
   const { occupant } = await store.slot();
   if (occupant === null) return null;
   const release = await store.release(occupant.releaseId);
-  const unit = await engineUnit(outside, service);
-  const faults = (await faultsOf(outside, release, 'committed')).map(
+  const faults = (await faultsOf(outside, release, 'committed', unitAsked)).map(
     ({ part, message }) => `${part}: ${message}`,
   );
+  const unit = await unitAsked;
   const systemdState = stateOf(unit);
   return {
     ...occupant,
@@ -77,8 +93,11 @@ async function occupantOf(outside: Outside, store: Store, service: string): Prom
   };
 }
 
-async function installedUnitOf(outside: Outside, service: string): Promise<Inspection['installedUnit']> {
-  const { FragmentPath: path } = await engineUnit(outside, service);
+async function installedUnitOf(
+  outside: Outside,
+  unitAsked: Promise<EngineUnit>,
+): Promise<Inspection['installedUnit']> {
+  const { FragmentPath: path } = await unitAsked;
   const text = path === '' ? undefined : await outside.readText(path);
   return text === undefined ? null : { path, text };
 }
@@ -87,11 +106,14 @@ async function findingsOf(
   outside: Outside,
   store: Store,
   service: string,
+  unitAsked: Promise<EngineUnit>,
   wanted: Release | undefined,
 ): Promise<Finding[]> {
-  const findings = await foreignFindings(outside, store, service, wanted?.port);
+  const [findings, image] = await Promise.all([
+    foreignFindings(outside, store, service, wanted?.port, unitAsked),
+    wanted && imageState(outside, wanted.image),
+  ]);
   if (wanted === undefined) return findings;
-  const image = await imageState(outside, wanted.image);
   if (image !== 'present') {
     findings.push({
       severity: 'note',

@@ -26,16 +26,31 @@ export async function inspectContainer(outside: Outside, name: string): Promise<
   return z.array(containerSchema).parse(JSON.parse(result.stdout))[0];
 }
 
-/** Names of all containers whose name begins with the given text. */
-export async function containersBeginningWith(outside: Outside, prefix: string): Promise<string[]> {
-  const result = await outside.run('podman', [
-    'ps',
-    '--all',
-    '--format={{.Names}}',
-    `--filter=name=^${prefix}`,
-  ]);
+const listedSchema = z.array(
+  z.object({
+    Names: z.array(z.string()),
+    State: z.string(),
+    Labels: z.record(z.string(), z.string()).nullish(),
+  }),
+);
+
+export interface ListedContainer {
+  readonly name: string;
+  /** As podman says it, e.g. `running`. */
+  readonly state: string;
+  /** Engine identity that it is marked with; undefined: not one of ours. */
+  readonly identity: string | undefined;
+}
+
+/** All containers whose name begins with the given text, by one question: each costs 50 ms of podman's start. */
+export async function containersBeginningWith(outside: Outside, prefix: string): Promise<ListedContainer[]> {
+  const result = await outside.run('podman', ['ps', '--all', '--format=json', `--filter=name=^${prefix}`]);
   if (result.exitCode !== 0) throw new Error(`podman ps: ${result.stderr.trim()}`);
-  return result.stdout.split('\n').filter((name) => name !== '');
+  return listedSchema.parse(JSON.parse(result.stdout)).map(({ Names, State, Labels }) => ({
+    name: Names.join(', '),
+    state: State,
+    identity: Labels?.[identityLabel],
+  }));
 }
 
 /**

@@ -115,8 +115,18 @@ export class SimulatedHost implements Outside {
         if (engine === undefined || engine.release.container !== args[2]) return no(1, 'no such container');
         return ok(this.#container(engine));
       }
-      case 'podman ps':
-        return ok(this.#alive()?.release.container ?? '');
+      case 'podman ps': {
+        const listed = [this.#alive()?.release].flatMap((release) => release ?? []);
+        return ok(
+          JSON.stringify(
+            listed.map(({ container, engineIdentity }) => ({
+              Names: [container],
+              State: 'running',
+              Labels: { 'slot.identity': engineIdentity },
+            })),
+          ),
+        );
+      }
       case 'podman image':
         return args[1] === 'exists' && !this.images.has(args[2] ?? '') ? no(1, '') : ok();
       case 'podman pull':
