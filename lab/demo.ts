@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { status } from '../cli/host-program.ts';
 import { plan } from '../cli/plan.ts';
+import { type Phase, phases } from '../shape/inspection.ts';
 import { describe, prepareToolchain } from '../toolchain/prepare.ts';
 import type { LabKind } from './host.ts';
 import { canRunLab } from './lab.ts';
@@ -29,21 +30,30 @@ const orderingMs = 500;
 
 /** Seconds that a step takes, measured on two cores. */
 const expectedSeconds: Readonly<Record<LabKind, Record<'host' | 'up' | 'preview', string>>> = {
-  nspawn: { host: '20 s', up: '15 s', preview: '5 s' },
+  nspawn: { host: '20 s', up: '20 s', preview: '5 s' },
   vm: { host: '2 min', up: '2 min', preview: '10 s' },
 };
 
 const began = Date.now();
 let step = 0;
 
+/** Seconds that a program of Pulumi has to end after the host before it has gone. */
+const endingSeconds = 20;
+/** The run of Pulumi that goes on. */
+let running: Promise<unknown> = Promise.resolve();
+let isEnding = false;
+
 /** Whatever is made for the moment goes with this folder, however the demo ends. */
 const temporary = mkdtempSync(join(tmpdir(), 'slot-demo-'));
 process.env.TMPDIR = temporary;
-process.on('exit', () => rmSync(temporary, { recursive: true, force: true }));
+process.on('exit', () => rmSync(temporary, { recursive: true, force: true, maxRetries: 5 }));
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-  process.once(signal, () => {
+  process.on(signal, async () => {
+    if (isEnding) return;
+    isEnding = true;
     say(`\n${signal}: everything is taken down`);
-    // The lab and the programs that were started are ended when this process exits.
+    // The lab goes by a listener of its own, and then what spoke to it.
+    await Promise.race([running.catch(() => undefined), sleep(endingSeconds * 1000)]);
     process.exit(128 + constants.signals[signal]);
   });
 }
@@ -80,6 +90,7 @@ async function story({ lab, workplace, toolchain }: Stage, clients: Clients): Pr
 
   const up = async (stack: string, mustSucceed = true): Promise<void> => {
     const run = workplace.startUp(stack, '--yes', '--non-interactive');
+    running = run;
     const lines = new AgentLines();
     const whole: string[] = [];
     for await (const line of run.iterable({ from: 'all' })) {
@@ -134,7 +145,11 @@ async function story({ lab, workplace, toolchain }: Stage, clients: Clients): Pr
 /** A stage on the first kind of lab that this machine can run; undefined: on none, which it says with reasons. */
 async function firstStage(): Promise<Stage | undefined> {
   title('the tool chain', 'seconds; minutes where no Pulumi can be had and it is built, once');
-  const progress = (line: string) => say(`  ${line.replaceAll('\n', '\n  ')}`);
+  const said = new Set<string>();
+  const progress = (line: string) => {
+    if (!said.has(line)) say(indented(line));
+    said.add(line);
+  };
   try {
     const { report } = await prepareToolchain({ progress });
     say(indented(describe(report)));
@@ -193,7 +208,6 @@ async function showPlans(): Promise<void> {
 
 const modelsSchema = z.object({ data: z.array(z.object({ id: z.string() })).min(1) });
 const answerSchema = z.object({
-  model: z.string(),
   choices: z.array(z.object({ message: z.object({ content: z.string().nullish() }) })).min(1),
 });
 
@@ -239,8 +253,9 @@ class Clients {
   async ask(): Promise<string> {
     const question = 'What is 2+2?';
     const body = { model: 'wire', max_tokens: 200, messages: [{ role: 'user', content: question }] };
-    const answer = answerSchema.parse(await this.#get('/v1/chat/completions', 10_000, body));
-    return `a client asks "wire": ${question} ${answer.model} answers: ${answer.choices[0]?.message.content}`;
+    const { data } = modelsSchema.parse(await this.#get('/v1/models', 10_000));
+    const { choices } = answerSchema.parse(await this.#get('/v1/chat/completions', 10_000, body));
+    return `"wire" is ${data[0]?.id}; asked "${question}" it answers "${choices[0]?.message.content}"`;
   }
 
   async #get(path: string, limitMs: number, body?: object): Promise<unknown> {
@@ -274,15 +289,20 @@ class AgentLines {
   flush(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    // The elapsed seconds come first and are padded.
-    for (const text of this.#held.sort((a, b) => a.slice(0, 8).localeCompare(b.slice(0, 8))))
-      say(`  ${text}`);
+    for (const text of this.#held.sort((a, b) => orderOf(a) - orderOf(b))) say(`  ${text}`);
     this.#held = [];
   }
 }
 
+/** By the elapsed tenths of a second, and within one by the phase. */
+function orderOf(line: string): number {
+  const [, seconds, phase] = /^\[ *([\d.]+) s\] ([a-z-]+):/.exec(line) ?? [];
+  return Number(seconds) + phases.indexOf(phase as Phase) / 1000;
+}
+
 /** Says every few seconds that a step which says nothing itself goes on. */
 async function waitingFor<T>(work: Promise<T>): Promise<T> {
+  running = work;
   const timer = setInterval(() => say(`  … goes on, ${elapsed()} since the start`), heartbeatSeconds * 1000);
   try {
     return await work;
@@ -296,10 +316,10 @@ function succeeded({ exitCode, output }: PulumiRun): string {
   return output;
 }
 
-/** Shows at most `count` lines from the first that matches on. */
+/** Shows at most `count` lines from the last that matches on: an update comes after its preview. */
 function excerpt(output: string, first: RegExp, count: number): void {
   const lines = output.split('\n');
-  const start = lines.findIndex((line) => first.test(line));
+  const start = lines.findLastIndex((line) => first.test(line));
   if (start === -1) throw new Error(`nothing like ${first} was said:\n${output}`);
   say(indented(lines.slice(start, start + count).join('\n')));
 }
@@ -329,6 +349,9 @@ function say(text: string): void {
 try {
   await demo();
 } catch (error) {
-  say(messageOf(error));
-  process.exitCode = 1;
+  // After a signal this is but the host that is gone.
+  if (!isEnding) {
+    say(messageOf(error));
+    process.exitCode = 1;
+  }
 }
