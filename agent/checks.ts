@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import type { Check } from '../shape/checks.ts';
 import type { Release } from '../shape/release.ts';
 import { engineUrl } from './conjunction.ts';

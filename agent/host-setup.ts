@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { committedUnitFolder, namesOf, slotProgram, stateRoot } from '../shape/names.ts';
 import { dockerShim, dockerShimPath, ownershipMark } from './host-files/docker-shim.ts';
 import { recoveryUnit } from './host-files/recovery-unit.ts';

@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { z } from 'zod';
+import * as z from 'zod';
 import { exitCodes, type Outcome, type Transaction } from '../shape/inspection.ts';
 import { stateRoot } from '../shape/names.ts';
 import { manifestSchema, releaseIdOf, releaseSchema, sha256, shortId } from '../shape/release.ts';

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { z } from 'zod';
+import * as z from 'zod';
 import { type Outcome, outcomeSchema } from '../shape/inspection.ts';
 import { namesOf } from '../shape/names.ts';
 import { claimSchema, releaseIdOf, releaseSchema } from '../shape/release.ts';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 
 /**
  * Requests with expected answers that prove the served surface. They are data: the host runs them after a

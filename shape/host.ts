@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { byteSizeSchema } from './quantities.ts';
 import { absolutePathSchema, nameSchema, nonEmptyLineSchema } from './text.ts';
 

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { claimSchema } from './release.ts';
 
 /** How a transaction ended. The agent's exit codes say the same, see `exitCodes`. */

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 
 const bytesPerUnit: Readonly<Record<string, number>> = {
   B: 1,

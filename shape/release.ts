@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { z } from 'zod';
+import * as z from 'zod';
 import { checkSchema } from './checks.ts';
 
 /** Grows when a manifest changes its meaning; an agent finishes what an older operator's side began. */

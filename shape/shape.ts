@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { engineSchema } from './engines/engine.ts';
 import { byteSizeSchema, durationSchema } from './quantities.ts';
 import { absolutePathSchema, hostPathSchema, lineSchema, nameSchema } from './text.ts';

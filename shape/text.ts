@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 
 const notOneLine = 'must be one line of well-formed text without NUL';
 

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import type { EngineInvocation, EnginePlace } from './invocation.ts';
 import { invokeR9v, r9vSchema } from './r9v.ts';
 import { invokeVllm, vllmSchema } from './vllm.ts';

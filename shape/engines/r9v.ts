@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { lineSchema, nonEmptyLineSchema } from '../text.ts';
 import { imageSchema } from './image.ts';
 import type { EngineFault, EngineInvocation, EnginePlace } from './invocation.ts';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { byteSizeSchema } from '../quantities.ts';
 import { nonEmptyLineSchema } from '../text.ts';
 import { extraArgumentsSchema } from './extra-arguments.ts';
