@@ -172,7 +172,8 @@ async function transact(service: string, id: string): Promise<number> {
   const request = await requests.read(id);
   const progress = new Progress(outside, async (line) => {
     process.stdout.write(`${line}\n`);
-    await requests.report(id, line);
+    // The journal has it; a full disk must not end the transaction that tells of it.
+    await requests.report(id, line).catch(() => undefined);
   });
   const context: TransactionContext = { outside, service, progress, store, by: request.by };
   const open = await store.transaction();

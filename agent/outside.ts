@@ -41,6 +41,8 @@ export interface Outside {
   readLink(path: string): Promise<string | undefined>;
   kindOf(path: string): Promise<'file' | 'folder' | 'other' | 'absent'>;
   now(): Date;
+  /** Goes on at one pace whatever is done to the clock: for waiting. */
+  monotonicSeconds(): number;
   sleep(seconds: number): Promise<void>;
 }
 
@@ -86,6 +88,7 @@ export const realOutside: Outside = {
     return found.isDirectory() ? 'folder' : 'other';
   },
   now: () => new Date(),
+  monotonicSeconds: () => performance.now() / 1000,
   sleep: (seconds) => new Promise((resolve) => setTimeout(resolve, seconds * 1000)),
 };
 

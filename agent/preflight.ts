@@ -194,12 +194,12 @@ export async function preflight(context: Preflight): Promise<void> {
 
 async function pull(outside: Outside, progress: Slot['progress'], reference: string): Promise<void> {
   await progress.say(`pulling ${reference}`);
-  let spokenAt = outside.now().getTime();
+  let spokenAt = outside.monotonicSeconds();
   const result = await outside.run('podman', ['pull', reference], {
     timeoutSeconds: 6 * 3600,
     onLine: (line) => {
-      const now = outside.now().getTime();
-      if (now - spokenAt < 10_000) return;
+      const now = outside.monotonicSeconds();
+      if (now - spokenAt < 10) return;
       spokenAt = now;
       void progress.say(`pulling: ${line.trim()}`);
     },

@@ -11,7 +11,7 @@ export class Progress {
   constructor(outside: Outside, write: (line: string) => Promise<void>) {
     this.#outside = outside;
     this.#write = write;
-    this.#startedAt = outside.now().getTime();
+    this.#startedAt = outside.monotonicSeconds();
   }
 
   enter(phase: Phase): void {
@@ -24,7 +24,7 @@ export class Progress {
   }
 
   say(text: string): Promise<void> {
-    const elapsed = ((this.#outside.now().getTime() - this.#startedAt) / 1000).toFixed(1);
+    const elapsed = (this.#outside.monotonicSeconds() - this.#startedAt).toFixed(1);
     return this.#write(`[${elapsed.padStart(6)} s] ${this.#phase}: ${text}`);
   }
 }

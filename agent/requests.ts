@@ -110,8 +110,8 @@ export class Requests {
       if (await this.#isActive()) {
         goneSince = undefined;
       } else {
-        goneSince ??= this.#outside.now().getTime();
-        if (this.#outside.now().getTime() - goneSince > 3000) {
+        goneSince ??= this.#outside.monotonicSeconds();
+        if (this.#outside.monotonicSeconds() - goneSince > 3) {
           throw new Error(
             `the transaction ended without an outcome; see journalctl -u ${namesOf(this.#service).cutoverUnit}`,
           );

@@ -224,10 +224,13 @@ async function holds(
 export async function commitUnit({ outside, service, progress }: Slot, release: Release): Promise<void> {
   const names = namesOf(service);
   await progress.say(`committing ${release.shape}`);
-  if ((await outside.readText(names.targetPath)) !== release.target) {
-    await outside.writeDurably(names.targetPath, release.target);
+  // What is there already is not written again: the way back must not need room on a full disk.
+  for (const [path, text] of [
+    [names.targetPath, release.target],
+    [names.committedUnitPath, release.unit],
+  ] as const) {
+    if ((await outside.readText(path)) !== text) await outside.writeDurably(path, text);
   }
-  await outside.writeDurably(names.committedUnitPath, release.unit);
   await outside.removeDurably(names.trialUnitPath);
   await systemctl(outside, ['daemon-reload']);
   for (const unit of [names.target, names.unit]) {

@@ -99,11 +99,12 @@ async function recordOnly(
     if (previous) await commitUnit(context, previous);
     return refuse(context, record, asStageFailure(error, record));
   }
-  await settle(context, record, release);
-  return close(context, record, 'serving', {
-    message: `${release.shape} serves and is proved; the engine was not restarted`,
-    serves: release.shape,
-  });
+  return settle(
+    context,
+    record,
+    release,
+    `${release.shape} serves and is proved; the engine was not restarted`,
+  );
 }
 
 async function replace(context: TransactionContext, record: Transaction, release: Release): Promise<Outcome> {
@@ -135,18 +136,17 @@ async function replace(context: TransactionContext, record: Transaction, release
     await take(context, release);
     current = await enter(context, current, 'prove');
     await awaitReady(context, release, await expectedBoot(context, release));
+    const readyAt = context.outside.now().toISOString();
     await prove(context, release, 'trial');
-    current = await enter(context, current, 'commit');
+    current = await enter(context, current, 'commit', { readyAt });
     return await commit(context, current, release);
   } catch (error) {
     const failure = asStageFailure(error, current);
     // A slot that could not be emptied says nothing about the release.
     if (current.phase !== 'release-slot' && record.releaseId !== record.previousReleaseId) {
-      await store.saveQuarantine(record.releaseId, {
-        at: context.outside.now().toISOString(),
-        stage: failure.stage,
-        message: failure.message,
-      });
+      const at = context.outside.now().toISOString();
+      const { stage, message } = failure;
+      await orUnrecorded(context, store.saveQuarantine(record.releaseId, { at, stage, message }));
     }
     return restore(context, current, failure);
   }
@@ -154,11 +154,7 @@ async function replace(context: TransactionContext, record: Transaction, release
 
 async function commit(context: TransactionContext, record: Transaction, release: Release): Promise<Outcome> {
   await commitUnit(context, release);
-  await settle(context, record, release);
-  return close(context, record, 'serving', {
-    message: `${release.shape} serves and is proved`,
-    serves: release.shape,
-  });
+  return settle(context, record, release, `${release.shape} serves and is proved`);
 }
 
 /**
@@ -171,20 +167,23 @@ export async function restore(
   failure: StageFailure,
 ): Promise<Outcome> {
   const { store } = context;
-  const current = await enter(context, record, 'restore');
+  let current: Transaction = { ...record, phase: 'restore' };
+  context.progress.enter('restore');
+  await orUnrecorded(context, store.saveTransaction(current));
   await context.progress.say(`failed at ${failure.stage}: ${firstLine(failure.message)}`);
   const log = failure.engineLog === undefined ? {} : { engineLog: failure.engineLog };
-  const failed = await store.release(record.releaseId);
   const slot = await store.slot();
+  const moved: SlotState = {
+    ...slot,
+    epoch: slot.epoch + 1,
+    changed: changedBy(context, `failed cutover to ${record.shape}`),
+  };
   try {
+    const failed = await store.release(record.releaseId);
     if (record.previousReleaseId === null) {
       await empty(context, failed, failed);
       await removeUnits(context);
-      await store.saveSlot({
-        ...slot,
-        epoch: slot.epoch + 1,
-        changed: changedBy(context, `failed cutover to ${record.shape}`),
-      });
+      await orUnrecorded(context, store.saveSlot(moved));
       return await close(context, current, 'restored', {
         ...log,
         stage: failure.stage,
@@ -201,12 +200,9 @@ export async function restore(
     }
     await start(context);
     await awaitReady(context, previous, await expectedBoot(context, previous));
+    current = { ...current, readyAt: context.outside.now().toISOString() };
     await prove(context, previous, 'committed');
-    await store.saveSlot({
-      ...slot,
-      epoch: slot.epoch + 1,
-      changed: changedBy(context, `failed cutover to ${record.shape}`),
-    });
+    await orUnrecorded(context, store.saveSlot(moved));
     return await close(context, current, 'restored', {
       ...log,
       stage: failure.stage,
@@ -322,8 +318,32 @@ async function empty(context: TransactionContext, running: Release, next: Releas
   await context.progress.say('the slot is empty: unit, container, port, memory and GPUs');
 }
 
-/** Makes the proved release the occupant on record. */
-async function settle(context: TransactionContext, record: Transaction, release: Release): Promise<void> {
+/**
+ * Makes the proved release the occupant on record. What was proved and is what boots is not undone because it
+ * cannot be written down: the transaction then stays open, and the next recovery records it.
+ */
+async function settle(
+  context: TransactionContext,
+  record: Transaction,
+  release: Release,
+  message: string,
+): Promise<Outcome> {
+  const told = { message, serves: release.shape };
+  try {
+    await recordOccupant(context, record, release);
+  } catch (error) {
+    const reason = `not on record yet: ${(error as Error).message}`;
+    await context.progress.say(`serving: ${message}; ${reason}`);
+    return outcomeOf(context, record, 'serving', { ...told, message: `${message}; ${reason}` });
+  }
+  return close(context, record, 'serving', told);
+}
+
+async function recordOccupant(
+  context: TransactionContext,
+  record: Transaction,
+  release: Release,
+): Promise<void> {
   const { store } = context;
   const slot = await store.slot();
   const isSame =
@@ -336,16 +356,15 @@ async function settle(context: TransactionContext, record: Transaction, release:
     claim: record.claim,
     since: context.outside.now().toISOString(),
   };
+  const displaced =
+    record.kind === 'cutover' && slot.occupant !== null && slot.occupant.releaseId !== record.releaseId;
   await store.saveClaim(record.releaseId, record.claim);
   await store.saveSlot({
     version: 1,
     epoch: slot.epoch + 1,
     changed: changedBy(context, `${record.kind} of ${release.shape}`),
     occupant,
-    previousReleaseId:
-      slot.occupant !== null && slot.occupant.releaseId !== record.releaseId && record.kind === 'cutover'
-        ? slot.occupant.releaseId
-        : slot.previousReleaseId,
+    previousReleaseId: displaced ? (slot.occupant?.releaseId ?? null) : slot.previousReleaseId,
   });
 }
 
@@ -375,15 +394,17 @@ async function enter(
   return entered;
 }
 
-async function close(
-  context: TransactionContext,
+type Told = Pick<Outcome, 'message' | 'serves'> & Partial<Pick<Outcome, 'stage' | 'engineLog'>>;
+
+async function outcomeOf(
+  { store, outside }: TransactionContext,
   record: Transaction,
   kind: OutcomeKind,
-  told: Pick<Outcome, 'message' | 'serves'> & Partial<Pick<Outcome, 'stage' | 'engineLog'>>,
+  told: Told,
 ): Promise<Outcome> {
-  const { store, outside } = context;
   const endedAt = outside.now();
-  const outcome: Outcome = {
+  const { stoppedAt, readyAt = endedAt.toISOString() } = record;
+  return {
     kind,
     ...told,
     shape: record.shape,
@@ -392,13 +413,23 @@ async function close(
     startedAt: record.startedAt,
     endedAt: endedAt.toISOString(),
     outageSeconds:
-      record.stoppedAt === undefined ? 0 : (endedAt.getTime() - new Date(record.stoppedAt).getTime()) / 1000,
+      stoppedAt === undefined ? 0 : Math.max(0, (Date.parse(readyAt) - Date.parse(stoppedAt)) / 1000),
   };
-  await store.addToHistory(outcome);
-  await store.saveTransaction({ ...record, outcome });
+}
+
+async function close(
+  context: TransactionContext,
+  record: Transaction,
+  kind: OutcomeKind,
+  told: Told,
+): Promise<Outcome> {
+  const { store, progress } = context;
+  const outcome = await outcomeOf(context, record, kind, told);
+  await orUnrecorded(context, store.addToHistory(outcome));
+  await orUnrecorded(context, store.saveTransaction({ ...record, outcome }));
   const stage = outcome.stage === undefined ? '' : ` at ${outcome.stage}`;
-  await context.progress.say(`${kind}${stage}: ${outcome.message}`);
-  if (outcome.engineLog !== undefined) await context.progress.say(`engine log: ${outcome.engineLog}`);
+  await progress.say(`${kind}${stage}: ${outcome.message}`);
+  if (outcome.engineLog !== undefined) await progress.say(`engine log: ${outcome.engineLog}`);
   return outcome;
 }
 
@@ -435,6 +466,14 @@ export function outagesOf(history: readonly Outcome[], shape: string): number[] 
 function asStageFailure(error: unknown, record: Transaction): StageFailure {
   if (error instanceof StageFailure) return error;
   return new StageFailure(record.phase, error instanceof Error ? error.message : String(error));
+}
+
+/**
+ * On the way back, and once the slot's fate is settled, a record that cannot be written (a full disk) must not
+ * stop the act that it tells of. What stays open is ended, without harm, by the next recovery.
+ */
+async function orUnrecorded(context: TransactionContext, writing: Promise<void>): Promise<void> {
+  await writing.catch((error: Error) => context.progress.say(`not recorded: ${error.message}`));
 }
 
 function changedBy({ outside, by }: TransactionContext, what: string): string {

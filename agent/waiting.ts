@@ -19,12 +19,12 @@ export async function waitFor(
   wait: Wait,
   ask: () => Promise<{ done: true } | { done: false; obstacle: string }>,
 ): Promise<string | undefined> {
-  const begun = outside.now().getTime();
+  const begun = outside.monotonicSeconds();
   let spoken = 0;
   for (;;) {
     const answer = await ask();
     if (answer.done) return undefined;
-    const elapsed = (outside.now().getTime() - begun) / 1000;
+    const elapsed = outside.monotonicSeconds() - begun;
     if (elapsed >= wait.limitSeconds) return answer.obstacle;
     if (elapsed - spoken >= heartbeatSeconds) {
       spoken = elapsed;

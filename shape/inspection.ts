@@ -35,7 +35,7 @@ export const outcomeSchema = z.strictObject({
   epoch: z.int(),
   startedAt: z.string(),
   endedAt: z.string(),
-  /** From the old engine's stop to the proof of what serves now; 0: no outage. */
+  /** From the old engine's stop until the one in its place was ready; 0: no outage. */
   outageSeconds: z.number(),
   /** The failed or replaced engine's log on the host. */
   engineLog: z.string().optional(),
@@ -77,6 +77,8 @@ export const transactionSchema = z.strictObject({
   startedAt: z.string(),
   /** Set when the old engine is told to stop. */
   stoppedAt: z.string().optional(),
+  /** Set when the engine that took its place was ready. */
+  readyAt: z.string().optional(),
   /** Login that asked for it, as sudo says. */
   by: z.string(),
   outcome: outcomeSchema.optional(),

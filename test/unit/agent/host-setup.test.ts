@@ -82,6 +82,7 @@ class BareHost implements Outside {
   async makeFolder() {}
   async sleep() {}
   now = () => new Date(0);
+  monotonicSeconds = () => 0;
   request(): Promise<never> {
     throw new Error('host-setup asks no server');
   }

@@ -40,6 +40,8 @@ export class SimulatedHost implements Outside {
   memAvailableKib = 300 * 1024 * 1024;
   engine: RunningEngine | undefined;
   starts = 0;
+  /** Writes after which each one fails, but for those to /run; undefined: there is room. */
+  writesUntilDiskFull: number | undefined;
   /** Outside calls after which the transaction's process dies; undefined: it lives. */
   callsToLive: number | undefined;
 
@@ -71,6 +73,10 @@ export class SimulatedHost implements Outside {
 
   revive(): void {
     this.callsToLive = undefined;
+  }
+
+  monotonicSeconds(): number {
+    return this.#clock / 1000;
   }
 
   now(): Date {
@@ -197,6 +203,7 @@ export class SimulatedHost implements Outside {
 
   async writeDurably(path: string, text: string): Promise<void> {
     this.#live(`write ${path}`);
+    this.#needRoom(path);
     this.files.set(path, text);
   }
 
@@ -207,6 +214,7 @@ export class SimulatedHost implements Outside {
 
   async append(path: string, text: string): Promise<void> {
     this.#live(`append ${path}`);
+    this.#needRoom(path);
     this.files.set(path, (this.files.get(path) ?? '') + text);
   }
 
@@ -247,6 +255,12 @@ export class SimulatedHost implements Outside {
     if (this.callsToLive === undefined) return;
     if (this.callsToLive === 0) throw new Killed(call);
     this.callsToLive -= 1;
+  }
+
+  #needRoom(path: string): void {
+    if (this.writesUntilDiskFull === undefined || path.startsWith('/run/')) return;
+    if (this.writesUntilDiskFull === 0) throw new Error(`ENOSPC: no space left on device, open '${path}'`);
+    this.writesUntilDiskFull -= 1;
   }
 
   #load(): void {

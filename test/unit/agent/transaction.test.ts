@@ -314,6 +314,28 @@ describe('whatever dies at whatever step', () => {
   });
 });
 
+describe('a disk that gets full', () => {
+  it('after whatever write: old or new serves, from its committed place', async () => {
+    for (let writes = 0; writes < 25; writes += 1) {
+      for (const fault of [{}, { emptyCompletions: true }]) {
+        const world = await worldServing(qwen);
+        world.host.behaviours.set('glm', fault);
+        world.host.writesUntilDiskFull = writes;
+        await world.cutover(glm).catch(() => undefined);
+        world.host.letTimePass(10);
+        expect(['qwen', 'glm'], `full after ${writes} writes`).toContain(world.host.serves());
+        expect(world.host.fragmentPath()).toBe(namesOf(service).committedUnitPath);
+        world.host.writesUntilDiskFull = undefined;
+        await recover(world.context);
+        world.host.letTimePass(10);
+        expect(world.host.serves(), `full after ${writes} writes`).toBe(
+          (await world.store.slot()).occupant?.shape,
+        );
+      }
+    }
+  });
+});
+
 describe('vacating', () => {
   it('stops the engine and leaves nothing that boots', async () => {
     const world = await worldServing(qwen);
