@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
 import { readdir, readFile, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
@@ -49,8 +49,10 @@ export interface LaunchOptions {
   readonly ports: ForwardedPorts;
   /** The guest's memory as a file; default anonymous memory. `shared` writes to it, `private` leaves it as it is. */
   readonly memoryFile?: { readonly path: string; readonly mapping: 'shared' | 'private' };
-  /** Wait for a frozen guest instead of booting. */
+  /** Wait for a frozen guest instead of booting; default false. */
   readonly incoming?: boolean;
+  /** End with this process, however that ends; default false: QEMU goes on without it. */
+  readonly endsWithProcess?: boolean;
 }
 
 /** A running QEMU. */
@@ -65,44 +67,36 @@ export const guestNetwork = { address: '10.0.2.15/24', gateway: '10.0.2.2', name
 /** Another process took a port between its choice and QEMU's bind. */
 class PortTaken extends Error {}
 
-/** Starts QEMU detached from this process and waits until it answers on its control socket. */
+/** Starts QEMU and waits until it answers on its control socket. */
 export async function launch(files: MachineFiles, options: LaunchOptions): Promise<Machine> {
   await Promise.all(
     [controlSocket(files.folder), serialLog(files.folder)].map((path) => rm(path, { force: true })),
   );
   const log = openSync(emulatorLog(files.folder), 'w');
-  const child = spawn(emulator, commandLine(files, options), {
+  const words = [emulator, ...commandLine(files, options)];
+  const [program = emulator, ...rest] = options.endsWithProcess
+    ? ['setpriv', '--pdeathsig=KILL', '--', ...words]
+    : words;
+  const child = spawn(program, rest, {
     detached: true,
     stdio: ['ignore', log, log],
   });
   closeSync(log);
-  const spawnFailure = new Promise<never>((_, reject) => child.once('error', reject));
+  const failure = new Promise<never>((_, reject) => child.once('error', reject));
   child.unref();
-  return Promise.race([
-    spawnFailure,
-    connectControl(
-      files.folder,
-      () => child.pid,
-      () => child.exitCode,
-    ),
-  ]);
+  return Promise.race([failure, connectControl(files.folder, child)]);
 }
 
-async function connectControl(
-  folder: string,
-  processId: () => number | undefined,
-  exitCode: () => number | null,
-): Promise<Machine> {
+async function connectControl(folder: string, child: ChildProcess): Promise<Machine> {
   const deadline = Date.now() + 60_000;
   for (;;) {
-    const pid = processId();
-    if (exitCode() !== null) throw await startFailure(folder);
+    if (child.exitCode !== null) throw await startFailure(folder);
     try {
       const qmp = await openQmp(controlSocket(folder));
-      if (pid === undefined) throw new Error(`${emulator} answers but has no process id`);
-      return { processId: pid, qmp };
+      if (child.pid === undefined) throw new Error(`${emulator} answers but has no process id`);
+      return { processId: child.pid, qmp };
     } catch (error) {
-      if (Date.now() > deadline) throw error;
+      if (child.pid === undefined || Date.now() > deadline) throw error;
       await sleep(20);
     }
   }

@@ -54,7 +54,8 @@ export const connectSeconds = 300;
 
 /** Where templates and running machines lie. */
 export const vmFolder = (): string => join(labCache(), 'vm');
-export const machineFolder = (name: string): string => join(vmFolder(), 'run', name);
+const runFolder = (): string => join(vmFolder(), 'run');
+export const machineFolder = (name: string): string => join(runFolder(), name);
 /** The file that tells another process how to go on with the machine of this folder. */
 export const recordOf = (folder: string): string => join(folder, 'machine.json');
 
@@ -72,7 +73,7 @@ export async function ensureTemplate(memoryMiB: number, progress: Progress): Pro
   // One lock for all templates: whatever is unfinished while it is held was left behind.
   await withLock('vm-template', async () => {
     if (await inUseFromNow(template)) return;
-    await mkdir(vmFolder(), { recursive: true });
+    await mkdir(runFolder(), { recursive: true });
     await removeLeftovers();
     const unfinished = await mkdtemp(join(vmFolder(), 'unfinished-'));
     try {
@@ -108,7 +109,7 @@ async function removeLeftovers(): Promise<void> {
 }
 
 async function machineRecords(): Promise<string[]> {
-  const machines = await readdir(join(vmFolder(), 'run')).catch(() => []);
+  const machines = await readdir(runFolder());
   return Promise.all(machines.map((name) => readFile(recordOf(machineFolder(name)), 'utf8').catch(() => '')));
 }
 
@@ -154,6 +155,7 @@ async function build(
   const { machine, ports } = await launchOnFreePorts(template, {
     memoryMiB,
     memoryFile: { path: template.memoryFile, mapping: 'shared' },
+    endsWithProcess: true,
   });
   await phase(progress, 'first boot', 45, () => waitUntilBooted(template.folder));
   const connection = sshConnection(template.folder, {
