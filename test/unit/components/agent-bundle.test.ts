@@ -24,6 +24,13 @@ describe('the agent’s bundle', () => {
     expect(imports.filter((name) => !isBuiltin(name ?? ''))).toEqual([]);
   });
 
+  it('leaves out what is not used: each start of it reads all that is there', async () => {
+    const { path } = await agentBundle();
+    const text = readFileSync(path, 'utf8');
+    expect(text).toContain('zod/v4/core/schemas.js');
+    expect(text).not.toContain('zod/v4/locales/fr.js');
+  });
+
   it('says the version that its name holds', async () => {
     const { path, name } = await agentBundle();
     const { stdout } = await execa(process.execPath, [path, '--version'], { stdin: 'ignore' });
