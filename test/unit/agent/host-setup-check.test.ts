@@ -1,8 +1,8 @@
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { execa } from 'execa';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 
 const check = readFileSync(new URL('../../../components/host-scripts/check.sh', import.meta.url), 'utf8');
 
@@ -34,6 +34,7 @@ const fitHost: Readonly<Record<string, string>> = {
 describe.runIf(process.platform === 'linux')('what a host must have', () => {
   async function checkHost(changes: Readonly<Record<string, string>> = {}) {
     const home = mkdtempSync(join(tmpdir(), 'slot-check-'));
+    onTestFinished(() => rmSync(home, { recursive: true, force: true }));
     const programs = join(home, 'programs');
     mkdirSync(programs);
     for (const [name, text] of Object.entries({ ...fitHost, ...changes })) {

@@ -1,8 +1,16 @@
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { execa } from 'execa';
-import { beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { sha256 } from '../../../shape/release.ts';
 
 const script = readFileSync(new URL('../../../components/host-scripts/install.sh', import.meta.url), 'utf8');
@@ -19,6 +27,7 @@ let folder: string;
 let staging: string;
 beforeEach(() => {
   const base = mkdtempSync(join(tmpdir(), 'slot-install-'));
+  onTestFinished(() => rmSync(base, { recursive: true, force: true }));
   folder = join(base, 'libexec');
   staging = join(base, 'staging');
   mkdirSync(folder);

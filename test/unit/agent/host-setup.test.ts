@@ -1,8 +1,8 @@
-import { chmodSync, mkdtempSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { execa } from 'execa';
-import { beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { dockerShim } from '../../../agent/host-files/docker-shim.ts';
 import { hostSetup } from '../../../agent/host-setup.ts';
 import { hostTeardown } from '../../../agent/host-teardown.ts';
@@ -218,6 +218,7 @@ describe('taking a host down', () => {
 describe.runIf(process.platform === 'linux')('the docker shim', () => {
   async function runShim(userId: number): Promise<string> {
     const folder = mkdtempSync(join(tmpdir(), 'slot-shim-'));
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
     const program = (name: string, text: string) => {
       writeFileSync(join(folder, name), `#!/bin/sh\n${text}\n`);
       chmodSync(join(folder, name), 0o755);
