@@ -6,6 +6,9 @@ import { containersBeginningWith } from './podman.ts';
 import { cgroupOf, listenersOn } from './processes.ts';
 import type { Store } from './store.ts';
 
+/** Where an administrator's own units and changes lie: it wins over all others. */
+const etcUnitFolder = '/etc/systemd/system';
+
 /**
  * What holds the slot's name or port and was not put there by a transaction of ours. It may be a production
  * engine that somebody set up by hand: nothing of it is touched.
@@ -33,7 +36,7 @@ export async function foreignFindings(
     transaction.phase !== 'record';
   const findings: Finding[] = [];
 
-  const maskPaths = [names.trialUnitPath, `/etc/systemd/system/${names.unit}`];
+  const maskPaths = [names.trialUnitPath, `${etcUnitFolder}/${names.unit}`];
   for (const path of maskPaths) {
     if ((await outside.readLink(path)) === '/dev/null') {
       findings.push(
@@ -65,12 +68,10 @@ export async function foreignFindings(
       );
     }
   }
-  if (unit.DropInPaths !== '') {
+  const dropIns = await dropInsOf(outside, names.unit, unit);
+  if (dropIns !== '') {
     findings.push(
-      refuse(
-        'drop-in',
-        `${unit.DropInPaths} changes the unit; move it away: what is served is what the shape says`,
-      ),
+      refuse('drop-in', `${dropIns} changes the unit; move it away: what is served is what the shape says`),
     );
   }
   for (const { name, state, identity } of containers) {
@@ -91,4 +92,19 @@ export async function foreignFindings(
     }
   }
   return findings;
+}
+
+/** Those that systemd has loaded and those that wait for a unit which is not there yet. */
+async function dropInsOf(outside: Outside, unitName: string, unit: EngineUnit): Promise<string> {
+  if (unit.LoadState === 'loaded') return unit.DropInPaths;
+  const folders = [etcUnitFolder, trialUnitFolder, committedUnitFolder].map(
+    (folder) => `${folder}/${unitName}.d`,
+  );
+  const files = await Promise.all(
+    folders.map(async (folder) => (await outside.list(folder)).map((name) => `${folder}/${name}`)),
+  );
+  return files
+    .flat()
+    .filter((path) => path.endsWith('.conf'))
+    .join(' ');
 }

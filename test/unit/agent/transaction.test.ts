@@ -162,6 +162,17 @@ describe('before the stop, a cutover is refused with nothing touched', () => {
     });
   });
 
+  it('when a drop-in waits for a unit that is not there yet', async () => {
+    const world = new World();
+    world.host.files.set(
+      '/etc/systemd/system/frank-archon.service.d/old.conf',
+      '[Service]\nLimitMEMLOCK=1M\n',
+    );
+    const outcome = await world.cutover(glm);
+    expect(outcome).toMatchObject({ kind: 'refused', stage: 'preflight: no foreign occupant' });
+    expect(outcome.message).toContain('old.conf');
+  });
+
   it('when somebody masked the unit', async () => {
     const world = await worldServing(qwen);
     world.host.links.set(namesOf(service).trialUnitPath, '/dev/null');
