@@ -91,7 +91,7 @@ async function recordOnly(
   await enter(context, record, 'record');
   await context.progress.say(`${release.shape} runs with this engine identity already: no restart`);
   try {
-    await awaitReady(context, release, await expectedBoot(context, release));
+    await awaitReady(context, release, 'committed', await expectedBoot(context, release));
     await commitUnit(context, release);
     await prove(context, release, 'committed');
   } catch (error) {
@@ -135,7 +135,7 @@ async function replace(context: TransactionContext, record: Transaction, release
     current = await enter(context, current, 'take');
     await take(context, release);
     current = await enter(context, current, 'prove');
-    await awaitReady(context, release, await expectedBoot(context, release));
+    await awaitReady(context, release, 'trial', await expectedBoot(context, release));
     const readyAt = context.outside.now().toISOString();
     await prove(context, release, 'trial');
     current = await enter(context, current, 'commit', { readyAt });
@@ -199,7 +199,7 @@ export async function restore(
       await commitUnit(context, previous);
     }
     await start(context);
-    await awaitReady(context, previous, await expectedBoot(context, previous));
+    await awaitReady(context, previous, 'committed', await expectedBoot(context, previous));
     current = { ...current, readyAt: context.outside.now().toISOString() };
     await prove(context, previous, 'committed');
     await orUnrecorded(context, store.saveSlot(moved));
@@ -251,7 +251,7 @@ export async function recover(context: TransactionContext): Promise<Outcome | un
       await commitUnit(context, release);
       await start(context);
       try {
-        await awaitReady(context, release, await expectedBoot(context, release));
+        await awaitReady(context, release, 'committed', await expectedBoot(context, release));
         await prove(context, release, 'committed');
       } catch (error) {
         return restore(context, record, asStageFailure(error, record));

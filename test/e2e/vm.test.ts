@@ -62,7 +62,8 @@ describe('on a kernel of its own', () => {
       const { transaction } = await host.status();
       return transaction?.outcome !== undefined && !transaction.running;
     });
-    expect((await host.status()).transaction?.outcome).toMatchObject({ kind: 'restored', serves: qwen });
+    const outcome = (await host.status()).transaction?.outcome;
+    expect(outcome, outcome?.message).toMatchObject({ kind: 'restored', serves: qwen });
     await scene.serves(qwen);
   });
 });

@@ -37,6 +37,8 @@ export class SimulatedHost implements Outside {
   dropIns = '';
   strayOnPort: { pid: number; program: string } | undefined;
   stopHangs = false;
+  /** Starts that fail before one succeeds, as with what a power cut leaves behind; systemd tries again after 10 s. */
+  failingStarts = 0;
   memAvailableKib = 300 * 1024 * 1024;
   engine: RunningEngine | undefined;
   starts = 0;
@@ -50,6 +52,7 @@ export class SimulatedHost implements Outside {
   #loaded: { path: string; text: string } | undefined;
   #clock = Date.parse('2026-10-01T00:00:00Z');
   #invocations = 0;
+  #restarts = 0;
 
   constructor(service: string, releases: readonly Release[]) {
     this.#service = service;
@@ -114,7 +117,10 @@ export class SimulatedHost implements Outside {
         return ok();
       case 'systemctl start':
         if (this.#loaded === undefined) return no(5, 'Unit not found');
-        if (this.engine === undefined || this.engine.dead) this.#start();
+        if (this.engine === undefined || this.engine.dead) {
+          this.#restarts = 0;
+          this.#start();
+        }
         return ok();
       case 'podman container': {
         const engine = this.#alive();
@@ -278,8 +284,15 @@ export class SimulatedHost implements Outside {
       release,
       startedAt: this.#clock,
       invocation: `invocation-${this.#invocations}`,
-      dead: this.#behaviour(release).dies === 'at load',
+      dead: this.#behaviour(release).dies === 'at load' || this.failingStarts > 0,
     };
+    if (this.failingStarts > 0) this.failingStarts -= 1;
+  }
+
+  #restartIfDue(): void {
+    if (!this.engine?.dead || this.#clock - this.engine.startedAt < 10_000) return;
+    this.#restarts += 1;
+    this.#start();
   }
 
   #behaviour(release: Release): EngineBehaviour {
@@ -299,6 +312,7 @@ export class SimulatedHost implements Outside {
 
   #show(): string {
     const { unit } = namesOf(this.#service);
+    this.#restartIfDue();
     const state = this.engine?.dead
       ? ['activating', 'auto-restart']
       : this.#ready()
@@ -317,7 +331,7 @@ export class SimulatedHost implements Outside {
       NeedDaemonReload: this.#loaded && file !== this.#loaded.text ? 'yes' : 'no',
       ControlGroup: this.engine ? `/system.slice/${unit}` : '',
       MainPID: this.engine ? '99' : '0',
-      NRestarts: '0',
+      NRestarts: String(this.#restarts),
       InvocationID: this.engine?.invocation ?? '',
       Job: '',
     };

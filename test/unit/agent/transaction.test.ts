@@ -216,6 +216,17 @@ describe('after the stop, a release that fails is replaced by what served before
     expect(await world.cutover(glm)).toMatchObject({ kind: 'restored', serves: 'qwen' });
   });
 
+  it('even if the start of the one before it fails at first', async () => {
+    const world = await worldServing(qwen);
+    const claim = await world.claim(glm);
+    world.host.callsToLive = 75;
+    await world.cutover(glm, claim).catch(() => undefined);
+    world.host.failingStarts = 2;
+    world.host.reboot();
+    expect(await recover(world.context)).toMatchObject({ kind: 'restored', serves: 'qwen' });
+    expect(world.host.serves()).toBe('qwen');
+  });
+
   it('and is not tried again until it is forgiven', async () => {
     const world = await worldServing(qwen);
     world.host.behaviours.set('glm', { dies: 'at load' });
