@@ -57,7 +57,7 @@ const commands: Readonly<Record<string, (call: Call) => Promise<number>>> = {
   preflight: async () => {
     const release = releaseSchema.parse(JSON.parse(await standardInput()));
     const { service } = release;
-    const progress = new Progress(outside, async (line) => void process.stdout.write(`${line}\n`));
+    const progress = new Progress(outside, async (line) => void process.stderr.write(`${line}\n`));
     try {
       await preflight({ outside, service, progress, store: new Store(outside, service), release });
       return exitCodes.serving;

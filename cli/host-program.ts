@@ -16,7 +16,6 @@ export async function status(folder: string, name: string | undefined, json: boo
 
 export async function rollback(folder: string, name: string | undefined): Promise<number> {
   const host = hostOf(folder, name);
-  process.stderr.write(`${host.name}: rolling back, \`slot status ${host.name}\` shows the phase\n`);
   return callHost(host, ['rollback'], { timeoutSeconds: longSeconds });
 }
 
@@ -34,9 +33,9 @@ export interface HostCall {
 /** Runs the host's own program as root and passes on what it prints and its exit code. */
 export async function callHost(host: HostConfig, words: readonly string[], call: HostCall): Promise<number> {
   const command = [slotProgram, ...words, '--service', host.service].map(shellWord).join(' ');
-  const answer = await runOnHost(host, asRoot(host.user, command), call);
+  const onStderr = (text: string) => process.stderr.write(text);
+  const answer = await runOnHost(host, asRoot(host.user, command), { ...call, onStderr });
   process.stdout.write(answer.stdout);
-  process.stderr.write(answer.stderr);
   return answer.exitCode;
 }
 

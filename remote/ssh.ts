@@ -19,6 +19,8 @@ export interface RunOptions {
   readonly input?: string;
   /** The connection and the command together, in seconds; default 60. */
   readonly timeoutSeconds?: number;
+  /** Called with the command's standard error as it comes; the result has all of it as well. */
+  readonly onStderr?: (text: string) => void;
 }
 
 export interface RunResult {
@@ -59,12 +61,12 @@ export async function runOnHost(
   command: string,
   options: RunOptions = {},
 ): Promise<RunResult> {
-  const timeoutSeconds = options.timeoutSeconds ?? 60;
+  const { input, timeoutSeconds = 60, onStderr } = options;
   const folder = await mkdtemp(join(tmpdir(), 'slot-ssh-'));
   try {
     const files = filesIn(folder);
     await writeFile(files.knownHosts, knownHostsOf(target));
-    const run = await runSsh(sshArguments(target, command, files), options.input, timeoutSeconds);
+    const run = await runSsh(sshArguments(target, command, files), { input, timeoutSeconds, onStderr });
     const log = await readFile(files.log, 'utf8').catch(() => '');
     const jumpLog = await readFile(files.jumpLog, 'utf8').catch(() => '');
     const timedOutAfter = run.timedOut ? timeoutSeconds : undefined;
@@ -87,7 +89,14 @@ interface SshRun {
 const mostOutputBytes = 64 * 1024 * 1024;
 
 /** Node's own means: a library for it takes 60 to 85 ms to load, in every status and preview. */
-function runSsh(args: readonly string[], input: string | undefined, timeoutSeconds: number): Promise<SshRun> {
+function runSsh(
+  args: readonly string[],
+  {
+    input,
+    timeoutSeconds,
+    onStderr,
+  }: { input: string | undefined; timeoutSeconds: number; onStderr: RunOptions['onStderr'] | undefined },
+): Promise<SshRun> {
   return new Promise((resolve, reject) => {
     const ended = (error: ExecFileException | null, stdout: string, stderr: string) => {
       if (child.pid === undefined) {
@@ -104,6 +113,7 @@ function runSsh(args: readonly string[], input: string | undefined, timeoutSecon
     };
     const limits = { timeout: timeoutSeconds * 1000, maxBuffer: mostOutputBytes };
     const child = execFile('ssh', args, limits, ended);
+    if (onStderr !== undefined) child.stderr?.on('data', onStderr);
     // A command that does not read its input ends all the same.
     child.stdin?.on('error', () => undefined).end(input);
   });
