@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { plannedShape } from '../../components/planned-shape.ts';
 import { stackFile } from '../../components/stack-files.ts';
 import { openStage, type Stage } from '../../lab/stage.ts';
@@ -7,6 +7,8 @@ import type { HostView } from './host-view.ts';
 import { environmentKey, glm, qwen, Scene, servedNames } from './scene.ts';
 
 /* What only a host with a kernel of its own can show. Its processor is emulated: everything takes longer. */
+vi.setConfig({ testTimeout: 900_000, hookTimeout: 1_500_000 });
+
 let stage: Stage;
 let scene: Scene;
 let host: HostView;
