@@ -1,10 +1,14 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import * as z from 'zod';
 import { hostNamed, textOf } from '../components/stack-files.ts';
 import { asRoot, runOnHost, shellWord } from '../remote/ssh.ts';
 import type { HostConfig } from '../shape/host.ts';
 import { slotProgram } from '../shape/names.ts';
 import { UsageError } from './usage.ts';
+
+// One host file is parsed: compiling code for that takes longer than it saves, 8 ms of a status.
+z.config({ jitless: true });
 
 /** A rollback loads an engine, preflight tries one's image: minutes. */
 export const longSeconds = 2 * 3600;
