@@ -36,6 +36,8 @@ export function stateOf(unit: EngineUnit): EngineState {
       return 'loading';
     case 'inactive':
       return unit.Job === '' ? 'stopped' : 'loading';
+    case 'deactivating':
+      return unit.Job === '' ? 'unhealthy' : 'loading';
     case 'failed':
       return 'failed';
     default:

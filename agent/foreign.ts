@@ -1,4 +1,4 @@
-import type { Finding } from '../shape/inspection.ts';
+import { type Finding, isBeforeTheStop, type Transaction } from '../shape/inspection.ts';
 import { committedUnitFolder, namesOf, trialUnitFolder } from '../shape/names.ts';
 import { type EngineUnit, engineUnit } from './engine.ts';
 import type { Outside } from './outside.ts';
@@ -30,10 +30,7 @@ export async function foreignFindings(
     port === undefined ? [] : listenersOn(outside, port),
   ]);
   const onTrial =
-    transaction !== undefined &&
-    transaction.outcome === undefined &&
-    transaction.phase !== 'preflight' &&
-    transaction.phase !== 'record';
+    transaction !== undefined && transaction.outcome === undefined && !isBeforeTheStop(transaction.phase);
   const findings: Finding[] = [];
 
   const maskPaths = [names.trialUnitPath, `${etcUnitFolder}/${names.unit}`];
@@ -51,7 +48,9 @@ export async function foreignFindings(
     `${committedUnitFolder}/${names.unit}`,
     ...(onTrial ? [`${trialUnitFolder}/${names.unit}`] : []),
   ];
-  if (unit.LoadState === 'loaded' && !own.includes(unit.FragmentPath)) {
+  const isLeftover =
+    unit.FragmentPath === names.trialUnitPath && (await isOurTrial(outside, store, transaction));
+  if (unit.LoadState === 'loaded' && !own.includes(unit.FragmentPath) && !isLeftover) {
     findings.push(
       refuse('unit', `${unit.FragmentPath} is a unit of this name that was not installed by a cutover`),
     );
@@ -107,4 +106,17 @@ async function dropInsOf(outside: Outside, unitName: string, unit: EngineUnit): 
     .flat()
     .filter((path) => path.endsWith('.conf'))
     .join(' ');
+}
+
+/** A trial of ours whose way back failed: it is taken away by the next transaction. */
+async function isOurTrial(
+  outside: Outside,
+  store: Store,
+  transaction: Transaction | undefined,
+): Promise<boolean> {
+  if (transaction === undefined) return false;
+  const release = await store.release(transaction.releaseId).catch(() => undefined);
+  return (
+    release !== undefined && (await outside.readText(namesOf(release.service).trialUnitPath)) === release.unit
+  );
 }

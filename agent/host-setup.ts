@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { committedUnitFolder, namesOf, slotProgram, stateRoot } from '../shape/names.ts';
+import { nameSchema } from '../shape/text.ts';
 import { dockerShim, dockerShimPath, ownershipMark } from './host-files/docker-shim.ts';
 import { recoveryUnit } from './host-files/recovery-unit.ts';
 import type { Outside } from './outside.ts';
@@ -7,7 +8,7 @@ import { Store } from './store.ts';
 import { isEnabled, systemctl } from './systemd.ts';
 
 /** What the host stack sends to `slot host-setup` on standard input. */
-export const hostSetupSchema = z.strictObject({ service: z.string() });
+export const hostSetupSchema = z.strictObject({ service: nameSchema });
 export type HostSetup = z.infer<typeof hostSetupSchema>;
 
 export const operatorLink = '/usr/local/bin/slot';

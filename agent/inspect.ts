@@ -59,7 +59,11 @@ export async function inspect(
     epoch: slot.epoch,
     changed: slot.changed,
     occupant,
-    transaction: transaction === undefined ? null : { ...transaction, running },
+    // Between two transactions the unit may run while the record is still the last one's.
+    transaction:
+      transaction === undefined
+        ? null
+        : { ...transaction, running: running && transaction.outcome === undefined },
     installedUnit,
     outages: wanted === undefined ? [] : outagesOf(history, wanted.shape),
     quarantine: quarantine ?? null,

@@ -1,15 +1,22 @@
 import { parseArgs } from 'node:util';
 import * as z from 'zod';
-import { exitCodes, type Outcome, type Transaction } from '../shape/inspection.ts';
+import { exitCodes, isBeforeTheStop, type Outcome, type Transaction } from '../shape/inspection.ts';
 import { stateRoot } from '../shape/names.ts';
-import { manifestSchema, releaseIdOf, releaseSchema, sha256, shortId } from '../shape/release.ts';
+import { type Claim, manifestSchema, releaseIdOf, releaseSchema, sha256, shortId } from '../shape/release.ts';
+import { nameSchema } from '../shape/text.ts';
 import { hostSetup, hostSetupSchema } from './host-setup.ts';
 import { hostTeardown } from './host-teardown.ts';
 import { inspect } from './inspect.ts';
 import { realOutside } from './outside.ts';
 import { preflight } from './preflight.ts';
 import { Progress } from './progress.ts';
-import { type Request, Requests, SlotBusy } from './requests.ts';
+import {
+  nothingTouchedExitCode,
+  type Request,
+  Requests,
+  SlotBusy,
+  startedAgainExitCode,
+} from './requests.ts';
 import { retainedReleases } from './retention.ts';
 import { StageFailure } from './stages.ts';
 import { statusText } from './status.ts';
@@ -47,15 +54,15 @@ const commands: Readonly<Record<string, (call: Call) => Promise<number>>> = {
   },
 
   inspect: async () => {
-    const schema = z.strictObject({ service: z.string(), release: releaseSchema.optional() });
-    const { service, release } = schema.parse(JSON.parse(await standardInput()));
+    const schema = z.strictObject({ service: nameSchema, release: releaseSchema.optional() });
+    const { service, release } = await documentFromStandardInput(schema);
     const store = new Store(outside, service);
     process.stdout.write(`${JSON.stringify(await inspect(outside, store, service, version, release))}\n`);
     return 0;
   },
 
   preflight: async () => {
-    const release = releaseSchema.parse(JSON.parse(await standardInput()));
+    const release = await documentFromStandardInput(releaseSchema);
     const { service } = release;
     const progress = new Progress(outside, async (line) => void process.stderr.write(`${line}\n`));
     try {
@@ -69,7 +76,7 @@ const commands: Readonly<Record<string, (call: Call) => Promise<number>>> = {
   },
 
   cutover: async () => {
-    const { release, claim } = manifestSchema.parse(JSON.parse(await standardInput()));
+    const { release, claim } = await documentFromStandardInput(manifestSchema);
     const request: Request = { kind: 'cutover', by, release, claim, expectedEpoch: claim.epoch };
     return carryOut(release.service, request);
   },
@@ -92,12 +99,15 @@ const commands: Readonly<Record<string, (call: Call) => Promise<number>>> = {
       throw new UsageError('--claim and --shape are needed');
     const store = new Store(outside, service);
     const { occupant } = await store.slot();
-    const holds = occupant !== null && shortId(sha256(occupant.claim.token)) === call.claim;
-    const exitCode = holds ? await carryOut(service, { kind: 'vacate', by }) : 0;
-    if (!holds) process.stderr.write(`${shape} does not hold the slot: what serves goes on\n`);
+    const own: Claim | undefined =
+      occupant !== null && shortId(sha256(occupant.claim.token)) === call.claim ? occupant.claim : undefined;
+    const exitCode = own === undefined ? 0 : await carryOut(service, { kind: 'vacate', by, claim: own });
+    if (exitCode !== 0) return exitCode;
+    if (own === undefined) process.stderr.write(`${shape} does not hold the slot: what serves goes on\n`);
     const retained = await retainedReleases(store);
     for (const id of await store.releaseIds()) {
-      if ((await store.release(id)).shape !== shape) continue;
+      const release = await store.release(id).catch(() => undefined);
+      if (release?.shape !== shape) continue;
       const reason = retained.get(id);
       if (reason === undefined) await store.removeRelease(id);
       else process.stderr.write(`release ${shortId(id)} of ${shape} stays: ${reason}\n`);
@@ -113,7 +123,8 @@ const commands: Readonly<Record<string, (call: Call) => Promise<number>>> = {
     const store = new Store(outside, service);
     let lifted = 0;
     for (const id of await store.quarantined()) {
-      if (!id.startsWith(wanted) && (await store.release(id)).shape !== wanted) continue;
+      const release = await store.release(id).catch(() => undefined);
+      if (!id.startsWith(wanted) && release?.shape !== wanted) continue;
       await store.liftQuarantine(id);
       process.stdout.write(`release ${shortId(id)} may be tried again\n`);
       lifted += 1;
@@ -138,7 +149,7 @@ const commands: Readonly<Record<string, (call: Call) => Promise<number>>> = {
   },
 
   'host-setup': async () => {
-    const lines = await hostSetup(outside, hostSetupSchema.parse(JSON.parse(await standardInput())));
+    const lines = await hostSetup(outside, await documentFromStandardInput(hostSetupSchema));
     process.stdout.write(`${lines.join('\n')}\n`);
     return 0;
   },
@@ -176,13 +187,20 @@ async function transact(service: string, id: string): Promise<number> {
     await requests.report(id, line).catch(() => undefined);
   });
   const context: TransactionContext = { outside, service, progress, store, by: request.by };
-  const open = await store.transaction();
-  const recovered = await recover(context);
-  const isOwn = open !== undefined && (request.kind === 'recover' || isRecordOf(request, open));
-  const outcome = recovered !== undefined && isOwn ? recovered : await carryOutHere(context, request);
-  if (outcome === undefined) return 0;
-  await requests.finish(id, outcome);
-  return exitCodes[outcome.kind];
+  try {
+    const open = await store.transaction();
+    const recovered = await recover(context);
+    const isOwn = open !== undefined && (request.kind === 'recover' || isRecordOf(request, open));
+    const outcome = recovered !== undefined && isOwn ? recovered : await carryOutHere(context, request);
+    if (outcome === undefined) return 0;
+    await requests.finish(id, outcome);
+    return exitCodes[outcome.kind];
+  } catch (error) {
+    await progress.say((error as Error).message);
+    const record = await store.transaction().catch(() => undefined);
+    const isTouched = record !== undefined && record.outcome === undefined && !isBeforeTheStop(record.phase);
+    return isTouched ? startedAgainExitCode : nothingTouchedExitCode;
+  }
 }
 
 /** Whether the record on disk was left by this very request, started before and killed. */
@@ -197,14 +215,17 @@ async function carryOutHere(context: TransactionContext, request: Request): Prom
     case 'cutover':
       return cutover(context, request);
     case 'vacate':
-      return vacate(context);
+      return vacate(context, request.claim);
     case 'recover':
       return undefined;
   }
 }
 
 async function serviceOf({ service }: Call): Promise<string> {
-  if (service !== undefined) return service;
+  if (service !== undefined) {
+    if (nameSchema.safeParse(service).success) return service;
+    throw new UsageError(`--service ${JSON.stringify(service)} cannot be the name of a service`);
+  }
   const services: string[] = [];
   for (const name of await outside.list(stateRoot)) {
     if ((await outside.kindOf(`${stateRoot}/${name}`)) === 'folder') services.push(name);
@@ -214,6 +235,21 @@ async function serviceOf({ service }: Call): Promise<string> {
   if (only === undefined)
     throw new UsageError(`${stateRoot} holds no service; run pulumi up on the host's stack`);
   throw new UsageError(`say which service with --service: ${services.join(', ')}`);
+}
+
+async function documentFromStandardInput<T>(schema: z.ZodType<T>): Promise<T> {
+  const text = await standardInput();
+  let document: unknown;
+  try {
+    document = JSON.parse(text);
+  } catch (error) {
+    const what = text === '' ? 'is empty' : `is no JSON document (${(error as Error).message})`;
+    throw new UsageError(`standard input ${what}; Pulumi writes it`);
+  }
+  const parsed = schema.safeParse(document);
+  if (parsed.success) return parsed.data;
+  const reasons = z.prettifyError(parsed.error).split('\n').slice(0, 10).join('\n');
+  throw new UsageError(`standard input is not what this agent (${version}) takes:\n${reasons}`);
 }
 
 async function standardInput(): Promise<string> {

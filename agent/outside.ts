@@ -106,7 +106,8 @@ async function absentAs<T>(instead: T, reading: Promise<T>): Promise<T> {
     return await reading;
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code;
-    if (code === 'ENOENT' || code === 'ENOTDIR') return instead;
+    // The last two: a process or a cgroup that ended between opening and reading.
+    if (code === 'ENOENT' || code === 'ENOTDIR' || code === 'ESRCH' || code === 'ENODEV') return instead;
     throw error;
   }
 }

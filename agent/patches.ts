@@ -24,7 +24,7 @@ export async function checkPatches(outside: Outside, release: Release): Promise<
     }
     const path = patchedPath(release, patched);
     const folder = path.slice(0, path.lastIndexOf('/'));
-    const working = `${folder}.work`;
+    const working = `${folder}.${process.pid}`;
     await outside.makeFolder(working);
     try {
       await outside.writeDurably(`${working}/file`, result.stdout);

@@ -21,6 +21,9 @@ type PreflightCheck = (preflight: Preflight) => Promise<string>;
 /** Free space that logs, records and container layers of a run may need, in bytes. */
 const diskReserveBytes = 1024 ** 3;
 
+/** systemd refuses to load units with less than 16 MiB free in /run; twice that. */
+const runReserveBytes = 32 * 1024 ** 2;
+
 /** All that can be known while the old engine serves, cheapest first. */
 const checks: Readonly<Record<string, PreflightCheck>> = {
   tools: async ({ outside }) => {
@@ -34,11 +37,27 @@ const checks: Readonly<Record<string, PreflightCheck>> = {
     return `${tools.join(', ')} are there`;
   },
 
-  'no foreign occupant': async ({ outside, store, service, release }) => {
-    const findings = await foreignFindings(outside, store, service, release.port);
-    const [first] = findings;
-    if (first !== undefined) throw new Error(findings.map((finding) => finding.message).join('; '));
-    return 'unit, drop-ins, containers and port are free or ours';
+  'no foreign occupant': refuseForeign,
+
+  unit: async ({ outside, service, release }) => {
+    const folder = `/run/slot-verify-${process.pid}`;
+    const path = `${folder}/${namesOf(service).unit}`;
+    await outside.makeFolder(folder);
+    try {
+      await outside.writeDurably(path, release.unit);
+      const result = await outside.run('systemd-analyze', [
+        'verify',
+        '--man=no',
+        '--recursive-errors=no',
+        path,
+      ]);
+      const said = `${result.stdout}${result.stderr}`.trim();
+      // Its exit status alone passes over keys and values that systemd ignores.
+      if (result.exitCode !== 0 || said !== '') throw new Error(`systemd does not take it: ${said}`);
+    } finally {
+      await outside.removeDurably(folder);
+    }
+    return 'systemd takes it without a message';
   },
 
   'device files': async ({ outside, release }) => {
@@ -67,18 +86,6 @@ const checks: Readonly<Record<string, PreflightCheck>> = {
     return wanted;
   },
 
-  disk: async ({ outside, service }) => {
-    const { stateFolder } = namesOf(service);
-    for (const folder of [stateFolder, '/var/lib/containers', '/var/log']) {
-      const result = await outside.run('df', ['--output=avail', '--block-size=1', folder]);
-      const available = Number(result.stdout.trim().split('\n').pop());
-      if (result.exitCode === 0 && available < diskReserveBytes) {
-        throw new Error(`${folder} has ${available} bytes free, ${diskReserveBytes} are needed; make room`);
-      }
-    }
-    return 'at least 1 GiB free for state, containers and logs';
-  },
-
   image: async ({ outside, progress, release }) => {
     const state = await imageState(outside, release.image);
     if (state === 'present') return 'present by digest';
@@ -90,6 +97,24 @@ const checks: Readonly<Record<string, PreflightCheck>> = {
       throw new Error(`${release.image} was pulled and is not there by this digest`);
     }
     return 'pulled';
+  },
+
+  disk: async ({ outside, service }) => {
+    const { stateFolder } = namesOf(service);
+    const needs: Readonly<Record<string, number>> = {
+      [stateFolder]: diskReserveBytes,
+      '/var/lib/containers': diskReserveBytes,
+      '/var/log': diskReserveBytes,
+      '/run': runReserveBytes,
+    };
+    for (const [folder, needed] of Object.entries(needs)) {
+      const result = await outside.run('df', ['--output=avail', '--block-size=1', folder]);
+      const available = Number(result.stdout.trim().split('\n').pop());
+      if (result.exitCode === 0 && available < needed) {
+        throw new Error(`${folder} has ${available} bytes free, ${needed} are needed; make room`);
+      }
+    }
+    return 'at least 1 GiB free for state, containers and logs';
   },
 
   patches: async ({ outside, release }) => {
@@ -168,7 +193,17 @@ const checks: Readonly<Record<string, PreflightCheck>> = {
     }
     return `${previous.shape} can be served again`;
   },
+
+  // Pulls and throw-away containers take their time, in which somebody may have come.
+  'still no foreign occupant': refuseForeign,
 };
+
+async function refuseForeign({ outside, store, service, release }: Preflight): Promise<string> {
+  const findings = await foreignFindings(outside, store, service, release.port);
+  const [first] = findings;
+  if (first !== undefined) throw new Error(findings.map((finding) => finding.message).join('; '));
+  return 'unit, drop-ins, containers and port are free or ours';
+}
 
 export const preflightChecks = Object.keys(checks);
 

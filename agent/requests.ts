@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import * as z from 'zod';
-import { type Outcome, outcomeSchema } from '../shape/inspection.ts';
+import { exitCodes, type Outcome, outcomeSchema } from '../shape/inspection.ts';
 import { namesOf } from '../shape/names.ts';
 import { claimSchema, releaseIdOf, releaseSchema } from '../shape/release.ts';
 import type { Outside } from './outside.ts';
@@ -15,13 +15,18 @@ const requestSchema = z.discriminatedUnion('kind', [
     claim: claimSchema,
     expectedEpoch: z.int().nonnegative(),
   }),
-  z.strictObject({ kind: z.literal('vacate'), by: z.string() }),
+  z.strictObject({ kind: z.literal('vacate'), by: z.string(), claim: claimSchema }),
   z.strictObject({ kind: z.literal('recover'), by: z.string() }),
 ]);
 export type Request = z.infer<typeof requestSchema>;
 
 /** The transient unit's description tells which request it carries out. */
 const descriptionPrefix = 'slot request ';
+
+/** A transaction that fails with its record open in the middle is started again, and ends what it finds. */
+export const startedAgainExitCode = 70;
+/** One that fails before it touched anything is not: the same would come of it. */
+export const nothingTouchedExitCode = 71;
 
 /** Requests kept on disk for the record, the newest first. */
 const keptRequests = 20;
@@ -62,8 +67,14 @@ export class Requests {
       `--description=${descriptionPrefix}${id}`,
       '--property=Type=exec',
       // Killed in the middle, it is started again and ends what it finds open.
-      '--property=Restart=on-abnormal',
+      '--property=Restart=on-failure',
+      `--property=SuccessExitStatus=${Object.values(exitCodes).join(' ')}`,
+      '--property=RestartForceExitStatus=SIGTERM SIGINT SIGHUP',
+      `--property=RestartPreventExitStatus=${nothingTouchedExitCode}`,
       '--property=RestartSec=1',
+      // Ten minutes of dying every few seconds before it is given up until the next request or boot.
+      '--property=StartLimitIntervalSec=600',
+      '--property=StartLimitBurst=200',
       '--property=OOMScoreAdjust=-900',
       ...program,
       'transact',
@@ -164,6 +175,7 @@ function isUnderWay(activeState: string): boolean {
 }
 
 function isSameWish(one: Request, other: Request): boolean {
+  if (one.kind === 'vacate' && other.kind === 'vacate') return one.claim.token === other.claim.token;
   if (one.kind !== 'cutover' || other.kind !== 'cutover') return one.kind === other.kind;
   return one.claim.token === other.claim.token && releaseIdOf(one.release) === releaseIdOf(other.release);
 }

@@ -138,13 +138,13 @@ export async function take({ outside, service, progress }: Slot, release: Releas
   const names = namesOf(service);
   await progress.say(`starting ${release.shape} on trial`);
   await outside.writeDurably(names.trialUnitPath, release.unit);
+  await systemctl(outside, ['daemon-reload']);
   await start({ outside, service, progress });
 }
 
-/** Starts whatever unit file systemd finds, without waiting for the engine to be ready. */
+/** Starts the unit as systemd has it loaded, without waiting for the engine to be ready. */
 export async function start({ outside, service }: Slot): Promise<void> {
   const { unit } = namesOf(service);
-  await systemctl(outside, ['daemon-reload']);
   await systemctl(outside, ['reset-failed', unit]).catch(() => undefined);
   await systemctl(outside, ['start', '--no-block', unit]);
 }

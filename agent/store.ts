@@ -120,8 +120,9 @@ export class Store {
     });
   }
 
+  /** On a line of its own even after a torn one. */
   addToHistory(outcome: Outcome): Promise<void> {
-    return this.#outside.append(`${this.#folder}/history.jsonl`, `${JSON.stringify(outcome)}\n`);
+    return this.#outside.append(`${this.#folder}/history.jsonl`, `\n${JSON.stringify(outcome)}\n`);
   }
 
   async #read<T>(file: string, schema: z.ZodType<T>): Promise<T | undefined> {
@@ -130,7 +131,10 @@ export class Store {
     if (text === undefined) return undefined;
     const parsed = schema.safeParse(jsonOrUndefined(text));
     if (parsed.success) return parsed.data;
-    throw new Error(`${path}: not what this agent wrote: ${z.prettifyError(parsed.error)}`);
+    throw new Error(
+      `${path} is damaged (${text.length} characters, ${z.prettifyError(parsed.error)}): nothing was touched. ` +
+        'Put back a sound copy; or move it away, then what runs counts as foreign until it is stopped by hand',
+    );
   }
 
   #write(file: string, content: unknown): Promise<void> {

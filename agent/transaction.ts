@@ -142,8 +142,9 @@ async function replace(context: TransactionContext, record: Transaction, release
     return await commit(context, current, release);
   } catch (error) {
     const failure = asStageFailure(error, current);
-    // A slot that could not be emptied says nothing about the release.
-    if (current.phase !== 'release-slot' && record.releaseId !== record.previousReleaseId) {
+    // What fails before the engine runs says nothing about the release.
+    const hadItsChance = current.phase === 'prove' || current.phase === 'commit';
+    if (hadItsChance && record.releaseId !== record.previousReleaseId) {
       const at = context.outside.now().toISOString();
       const { stage, message } = failure;
       await orUnrecorded(context, store.saveQuarantine(record.releaseId, { at, stage, message }));
@@ -172,18 +173,15 @@ export async function restore(
   await orUnrecorded(context, store.saveTransaction(current));
   await context.progress.say(`failed at ${failure.stage}: ${firstLine(failure.message)}`);
   const log = failure.engineLog === undefined ? {} : { engineLog: failure.engineLog };
+  const changed = changedBy(context, `failed cutover to ${record.shape}`);
   const slot = await store.slot();
-  const moved: SlotState = {
-    ...slot,
-    epoch: slot.epoch + 1,
-    changed: changedBy(context, `failed cutover to ${record.shape}`),
-  };
+  const epoch = slot.epoch + 1;
   try {
     const failed = await store.release(record.releaseId);
     if (record.previousReleaseId === null) {
       await empty(context, failed, failed);
       await removeUnits(context);
-      await orUnrecorded(context, store.saveSlot(moved));
+      await orUnrecorded(context, store.saveSlot({ ...slot, epoch, changed, occupant: null }));
       return await close(context, current, 'restored', {
         ...log,
         stage: failure.stage,
@@ -202,7 +200,8 @@ export async function restore(
     await awaitReady(context, previous, 'committed', await expectedBoot(context, previous));
     current = { ...current, readyAt: context.outside.now().toISOString() };
     await prove(context, previous, 'committed');
-    await orUnrecorded(context, store.saveSlot(moved));
+    const occupant = await occupantBefore(context, slot, previous);
+    await orUnrecorded(context, store.saveSlot({ ...slot, epoch, changed, occupant }));
     return await close(context, current, 'restored', {
       ...log,
       stage: failure.stage,
@@ -211,6 +210,7 @@ export async function restore(
     });
   } catch (error) {
     const second = asStageFailure(error, current);
+    await leaveToSystemd(context, record);
     const unusable = failure.hostUnusable || second.hostUnusable;
     return close(context, current, unusable ? 'unusable' : 'down', {
       ...log,
@@ -218,6 +218,36 @@ export async function restore(
       message: `${failure.message}\nComing back failed too, at ${second.stage}: ${second.message}${unusable ? '\nThe slot cannot be emptied: reboot the host.' : ''}`,
       serves: null,
     });
+  }
+}
+
+/** The occupant on record, or who it was when the record already names the one that failed. */
+async function occupantBefore(
+  { store, outside }: TransactionContext,
+  slot: SlotState,
+  previous: Release,
+): Promise<Occupant | null> {
+  const releaseId = releaseIdOf(previous);
+  if (slot.occupant?.releaseId === releaseId) return slot.occupant;
+  const claim = await store.claim(releaseId);
+  if (claim === undefined) return slot.occupant;
+  const { shape, engineIdentity } = previous;
+  return { shape, releaseId, engineIdentity, claim, since: outside.now().toISOString() };
+}
+
+/**
+ * What could not be brought back by hand is left as the committed unit, started: systemd goes on trying, and
+ * succeeds when the obstacle goes.
+ */
+async function leaveToSystemd(context: TransactionContext, record: Transaction): Promise<void> {
+  if (record.previousReleaseId === null) return;
+  try {
+    const previous = await context.store.release(record.previousReleaseId);
+    await removeTrial(context);
+    await commitUnit(context, previous);
+    await start(context);
+  } catch (error) {
+    await context.progress.say(`not left to systemd: ${(error as Error).message}`);
   }
 }
 
@@ -266,21 +296,27 @@ export async function recover(context: TransactionContext): Promise<Outcome | un
   }
 }
 
-/** Stops the engine and leaves the slot empty, if the asker's claim still holds it. */
-export async function vacate(context: TransactionContext): Promise<Outcome> {
+/** Stops the engine and leaves the slot empty, if the claim still holds it. */
+export async function vacate(context: TransactionContext, claim: Claim): Promise<Outcome> {
   const { occupant } = await context.store.slot();
-  if (occupant === null) throw new Error('the slot is empty');
-  return vacateSlot(context, {
+  const record: Transaction = {
     version: 1,
     kind: 'vacate',
-    claim: occupant.claim,
-    shape: occupant.shape,
-    releaseId: occupant.releaseId,
-    previousReleaseId: occupant.releaseId,
+    claim,
+    shape: occupant?.shape ?? 'nobody',
+    releaseId: occupant?.releaseId ?? '',
+    previousReleaseId: occupant?.releaseId ?? null,
     phase: 'release-slot',
     startedAt: context.outside.now().toISOString(),
     by: context.by,
-  });
+  };
+  if (occupant?.claim.token === claim.token) return vacateSlot(context, record);
+  const holder = occupant === null ? 'nobody' : occupant.shape;
+  return refuse(
+    context,
+    record,
+    new StageFailure('claim', `the slot is held by ${holder} under another claim`),
+  );
 }
 
 async function vacateSlot(context: TransactionContext, record: Transaction): Promise<Outcome> {
@@ -374,10 +410,11 @@ async function refuse(
   failure: StageFailure,
 ): Promise<Outcome> {
   const { occupant } = await context.store.slot();
+  const runs = stateOf(await engineUnit(context.outside, context.service)) === 'serving';
   return close(context, record, 'refused', {
     stage: failure.stage,
     message: failure.message,
-    serves: occupant?.shape ?? null,
+    serves: runs ? (occupant?.shape ?? null) : null,
   });
 }
 

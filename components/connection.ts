@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { types } from '@pulumi/command';
+import { RunError } from '@pulumi/pulumi';
 import { privateKeyFile, type SshEndpoint, type SshTarget } from '../remote/ssh.ts';
 
 /**
@@ -32,7 +33,7 @@ function privateKeyAt(path: string): string {
   try {
     return readFileSync(privateKeyFile(path), 'utf8');
   } catch (error) {
-    throw new Error(
+    throw new RunError(
       `privateKeyPath ${path}: ${(error as Error).message}; leave it out to use the ssh agent's keys`,
     );
   }

@@ -45,7 +45,9 @@ export async function serveShape(
     throw new pulumi.RunError(['refused, nothing was touched', ...intent.reasons].join('\n'));
   }
   if (intent.kind === 'unknown') {
-    if (!isPreview) throw new pulumi.RunError(`${intent.reason}\nNothing was touched.`);
+    const answeredWithAnotherKey = answer.kind === 'unreachable' && answer.failure.kind === 'host-key';
+    if (!isPreview || answeredWithAnotherKey)
+      throw new pulumi.RunError(`${intent.reason}\nNothing was touched.`);
     await pulumi.log.warn(intent.reason);
   }
   if (isPreview) await writePreviewNote(note, answer, intent.claim);

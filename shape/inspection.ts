@@ -23,6 +23,11 @@ export const exitCodes: Readonly<Record<OutcomeKind, number>> = {
 export const phases = ['preflight', 'release-slot', 'take', 'prove', 'commit', 'restore', 'record'] as const;
 export type Phase = (typeof phases)[number];
 
+/** Whether a transaction that ends in this phase has left the engine alone. */
+export function isBeforeTheStop(phase: Phase): boolean {
+  return phase === 'preflight' || phase === 'record';
+}
+
 export const outcomeSchema = z.strictObject({
   kind: z.enum(outcomeKinds),
   /** The stage that failed, e.g. `prove: served names`; absent when all went well. */

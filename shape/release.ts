@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import * as z from 'zod';
 import { checkSchema } from './checks.ts';
+import { nameSchema } from './text.ts';
 
 /** Grows when a manifest changes its meaning; an agent finishes what an older operator's side began. */
 export const manifestVersion = 1;
@@ -23,10 +24,10 @@ const patchedFileSchema = z.strictObject({
  */
 export const releaseSchema = z.strictObject({
   version: z.literal(manifestVersion),
-  service: z.string(),
+  service: nameSchema,
   /** Name of the shape's stack, e.g. `glm-w4a16`. */
-  shape: z.string(),
-  container: z.string(),
+  shape: nameSchema,
+  container: nameSchema,
   engineKind: z.enum(['vllm', 'r9v']),
   /** Hash of all that the engine gets, see `engineIdentityOf`. */
   engineIdentity: hex64,

@@ -47,6 +47,9 @@ export class SimulatedHost implements Outside {
   /** Outside calls after which the transaction's process dies; undefined: it lives. */
   callsToLive: number | undefined;
 
+  /** Told of each outside call before it is carried out. */
+  whenCalled: ((call: string) => void) | undefined;
+
   readonly #service: string;
   readonly #releases: readonly Release[];
   #loaded: { path: string; text: string } | undefined;
@@ -157,6 +160,8 @@ export class SimulatedHost implements Outside {
       }
       case 'df --output=avail':
         return ok(`Avail\n${100 * 1024 ** 3}`);
+      case 'systemd-analyze verify':
+        return ok();
       case 'sh -c':
         return ok('/usr/bin/x');
     }
@@ -258,6 +263,7 @@ export class SimulatedHost implements Outside {
 
   #live(call: string): void {
     this.calls.push(call);
+    this.whenCalled?.(call);
     if (this.callsToLive === undefined) return;
     if (this.callsToLive === 0) throw new Killed(call);
     this.callsToLive -= 1;

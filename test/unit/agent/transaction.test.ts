@@ -271,6 +271,51 @@ describe('after the stop, a release that fails is replaced by what served before
   });
 });
 
+describe('a way back that is barred', () => {
+  it('is left to systemd, and the next cutover is not refused for our own trial', async () => {
+    const world = await worldServing(qwen);
+    world.host.behaviours.set('glm', { emptyCompletions: true });
+    world.host.whenCalled = (call) => {
+      if (call.includes('/v1/chat/completions')) world.host.strayOnPort = { pid: 77, program: 'nc' };
+    };
+    expect(await world.cutover(glm)).toMatchObject({ kind: 'down', stage: 'prove: completion as glm' });
+    expect(world.host.fragmentPath()).toBe(namesOf(service).committedUnitPath);
+    world.host.whenCalled = undefined;
+    world.host.strayOnPort = undefined;
+    world.host.letTimePass(10);
+    expect(world.host.serves()).toBe('qwen');
+    world.host.behaviours.delete('glm');
+    await world.store.liftQuarantine(releaseIdOf(glm));
+    expect(await world.cutover(glm)).toMatchObject({ kind: 'serving', serves: 'glm' });
+  });
+
+  it('ends with the occupant of before on record, also when the failed one was recorded already', async () => {
+    const world = await worldServing(qwen);
+    await world.cutover(glm);
+    const transaction = await world.store.transaction();
+    if (transaction === undefined) throw new Error('no transaction');
+    const { outcome: _closed, ...open } = transaction;
+    await world.store.saveTransaction(open);
+    world.host.behaviours.set('glm', { emptyCompletions: true });
+    expect(await recover(world.context)).toMatchObject({ kind: 'restored', serves: 'qwen' });
+    expect((await world.store.slot()).occupant?.shape).toBe('qwen');
+  });
+});
+
+describe('what somebody does while preflight runs', () => {
+  it('is seen before the stop', async () => {
+    const world = await worldServing(qwen);
+    world.host.whenCalled = (call) => {
+      if (call.startsWith('systemd-run'))
+        world.host.dropIns = '/etc/systemd/system/frank-archon.service.d/new.conf';
+    };
+    const engine = world.host.engine;
+    const outcome = await world.cutover(glm);
+    expect(outcome).toMatchObject({ kind: 'refused', stage: 'preflight: still no foreign occupant' });
+    expect(world.host.engine).toBe(engine);
+  });
+});
+
 describe('whatever dies at whatever step', () => {
   async function callsOfACutover(): Promise<number> {
     const world = await worldServing(qwen);
@@ -359,9 +404,30 @@ describe('a disk that gets full', () => {
 });
 
 describe('vacating', () => {
+  async function ownClaim(world: World): Promise<Claim> {
+    const { occupant } = await world.store.slot();
+    if (occupant === null) throw new Error('nobody holds the slot');
+    return occupant.claim;
+  }
+
+  it('is refused to a claim that has lost the slot meanwhile', async () => {
+    const world = await worldServing(qwen);
+    const lost = await ownClaim(world);
+    await world.cutover(glm);
+    expect(await vacate(world.context, lost)).toMatchObject({
+      kind: 'refused',
+      stage: 'claim',
+      serves: 'glm',
+    });
+    expect(world.host.serves()).toBe('glm');
+  });
+
   it('stops the engine and leaves nothing that boots', async () => {
     const world = await worldServing(qwen);
-    expect(await vacate(world.context)).toMatchObject({ kind: 'vacated', serves: null });
+    expect(await vacate(world.context, await ownClaim(world))).toMatchObject({
+      kind: 'vacated',
+      serves: null,
+    });
     world.host.reboot();
     world.host.letTimePass(10);
     expect(world.host.serves()).toBeUndefined();
@@ -371,7 +437,7 @@ describe('vacating', () => {
   it('is ended after a reboot in the middle', async () => {
     const world = await worldServing(qwen);
     world.host.callsToLive = 6;
-    await vacate(world.context).catch(() => undefined);
+    await vacate(world.context, await ownClaim(world)).catch(() => undefined);
     world.host.reboot();
     await recover(world.context);
     world.host.letTimePass(10);
