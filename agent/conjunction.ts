@@ -1,8 +1,8 @@
-import { namesOf } from '../shape/names.ts';
+import { identityLabel, namesOf } from '../shape/names.ts';
 import type { Release } from '../shape/release.ts';
 import { type EngineUnit, engineUnit } from './engine.ts';
 import type { Outside } from './outside.ts';
-import { type Container, identityLabel, inspectContainer } from './podman.ts';
+import { type Container, inspectContainer } from './podman.ts';
 import { cgroupOf, environmentOf, listenersOn, memlockOf } from './processes.ts';
 import { isEnabled } from './systemd.ts';
 

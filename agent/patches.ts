@@ -22,7 +22,7 @@ export async function checkPatches(outside: Outside, release: Release): Promise<
         `${patched.target} in the image has sha256 ${sha256(result.stdout)}, the patch was made for ${patched.baseSha256}`,
       );
     }
-    const path = patchedPath(release, patched);
+    const path = namesOf(release.service).patchedFile(patched.patchedSha256, patched.target);
     const folder = path.slice(0, path.lastIndexOf('/'));
     const working = `${folder}.${process.pid}`;
     await outside.makeFolder(working);
@@ -57,10 +57,4 @@ export async function checkPatches(outside: Outside, release: Release): Promise<
       await outside.removeDurably(working);
     }
   }
-}
-
-/** Where the patched copy of a file lies on the host: named by its content, never edited in place. */
-export function patchedPath(release: Release, patch: Release['patches'][number]): string {
-  const name = patch.target.slice(patch.target.lastIndexOf('/') + 1);
-  return `${namesOf(release.service).stateFolder}/patched/${patch.patchedSha256}/${name}`;
 }

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { identityLabel } from '../shape/names.ts';
 import type { Outside } from './outside.ts';
 
 const containerSchema = z.object({
@@ -12,9 +13,6 @@ const containerSchema = z.object({
   }),
 });
 export type Container = z.infer<typeof containerSchema>;
-
-/** Label by which a container of ours tells what it was started from. */
-export const identityLabel = 'slot.identity';
 
 /** One container of root's store; `undefined` when there is none of that name. */
 export async function inspectContainer(outside: Outside, name: string): Promise<Container | undefined> {

@@ -4,7 +4,7 @@ import { memAvailableBytes } from './devices.ts';
 import { engineUnit } from './engine.ts';
 import { foreignFindings } from './foreign.ts';
 import type { Outside } from './outside.ts';
-import { checkPatches, patchedPath } from './patches.ts';
+import { checkPatches } from './patches.ts';
 import { imageState } from './podman.ts';
 import { type Slot, StageFailure } from './stages.ts';
 import type { PreflightResults, Store } from './store.ts';
@@ -187,7 +187,7 @@ const checks: Readonly<Record<string, PreflightCheck>> = {
       );
     }
     for (const patch of previous.patches) {
-      const path = patchedPath(previous, patch);
+      const path = namesOf(previous.service).patchedFile(patch.patchedSha256, patch.target);
       if ((await outside.kindOf(path)) !== 'file')
         throw new Error(`patched file ${path} of ${previous.shape} is gone`);
     }

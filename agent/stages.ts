@@ -133,13 +133,20 @@ export async function verifyEmpty(
   );
 }
 
-/** Puts the release on trial: its unit in /run wins over the committed one and is gone after a reboot. */
-export async function take({ outside, service, progress }: Slot, release: Release): Promise<void> {
-  const names = namesOf(service);
-  await progress.say(`starting ${release.shape} on trial`);
-  await outside.writeDurably(names.trialUnitPath, release.unit);
+/**
+ * Puts the release on trial: its unit in /run wins over the committed one and is gone after a reboot. Done while
+ * the old engine still serves, as systemd takes 0.1 to 0.4 s to read its files anew: the stop is the same in
+ * every release's unit.
+ */
+export async function loadTrial({ outside, service }: Slot, release: Release): Promise<void> {
+  await outside.writeDurably(namesOf(service).trialUnitPath, release.unit);
   await systemctl(outside, ['daemon-reload']);
-  await start({ outside, service, progress });
+}
+
+/** Starts the release on trial in the empty slot, without waiting for the engine to be ready. */
+export async function take({ outside, service, progress }: Slot, release: Release): Promise<void> {
+  await progress.say(`starting ${release.shape} on trial`);
+  await systemctl(outside, ['start', '--no-block', namesOf(service).unit]);
 }
 
 /** Starts the unit as systemd has it loaded, without waiting for the engine to be ready. */
@@ -169,7 +176,7 @@ export async function awaitReady(
   const left = await waitFor(
     outside,
     progress,
-    { what: 'loading', limitSeconds, intervalSeconds: 0.1, expectedSeconds },
+    { what: 'loading', limitSeconds, intervalSeconds: 0.25, expectedSeconds },
     async () => {
       const unit = await engineUnit(outside, service);
       const state = stateOf(unit);

@@ -1,13 +1,15 @@
 import type { Occupant, Outcome, OutcomeKind, Phase, SlotState, Transaction } from '../shape/inspection.ts';
-import { namesOf } from '../shape/names.ts';
+import { identityLabel, namesOf } from '../shape/names.ts';
 import { type Claim, type Release, releaseIdOf, shortId } from '../shape/release.ts';
 import { faultsOf } from './conjunction.ts';
 import { engineUnit, stateOf } from './engine.ts';
+import { inspectContainer } from './podman.ts';
 import { preflight } from './preflight.ts';
 import {
   awaitReady,
   commitUnit,
   drain,
+  loadTrial,
   prove,
   removeTrial,
   removeUnits,
@@ -128,6 +130,8 @@ async function replace(context: TransactionContext, record: Transaction, release
     record.previousReleaseId === null ? undefined : await store.release(record.previousReleaseId);
   try {
     if (previous) await drain(context, previous);
+    current = await enter(context, current, 'release-slot');
+    await loadTrial(context, release);
     current = await enter(context, current, 'release-slot', {
       stoppedAt: context.outside.now().toISOString(),
     });
@@ -192,7 +196,7 @@ export async function restore(
     const previous = await store.release(record.previousReleaseId);
     await context.progress.say(`coming back to ${previous.shape}`);
     if (!(await standsAlone(context, previous))) {
-      await empty(context, failed, previous);
+      if (!(await stillRuns(context, previous, failed))) await empty(context, failed, previous);
       await removeTrial(context);
       await commitUnit(context, previous);
     }
@@ -480,6 +484,17 @@ async function standsAlone(context: TransactionContext, release: Release): Promi
   if (unit.FragmentPath !== names.committedUnitPath || unit.NeedDaemonReload !== 'no') return false;
   if ((await context.outside.readText(names.trialUnitPath)) !== undefined) return false;
   return (await context.outside.readText(names.committedUnitPath)) === release.unit;
+}
+
+/** Whether the engine of before was never stopped: then it is left to run, under its own unit again. */
+async function stillRuns(context: TransactionContext, release: Release, failed: Release): Promise<boolean> {
+  if (release.engineIdentity === failed.engineIdentity) return false;
+  const [unit, container] = await Promise.all([
+    engineUnit(context.outside, context.service),
+    inspectContainer(context.outside, release.container),
+  ]);
+  const isOfRelease = container?.Config.Labels?.[identityLabel] === release.engineIdentity;
+  return unit.ActiveState === 'active' && container?.State.Status === 'running' && isOfRelease;
 }
 
 async function recordedOccupant({ store }: TransactionContext): Promise<Release | undefined> {

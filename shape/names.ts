@@ -16,6 +16,8 @@ export interface ServiceNames {
   readonly targetPath: string;
   readonly stateFolder: string;
   readonly logFolder: string;
+  /** Holds the id of the engine's container while there is one. */
+  readonly containerIdPath: string;
   container(shortName: string): string;
   /** The patched copy of an image's file: named by its content, never edited in place. */
   patchedFile(sha256: string, target: string): string;
@@ -45,6 +47,7 @@ export function namesOf(service: string): ServiceNames {
     targetPath: `${committedUnitFolder}/${target}`,
     stateFolder: `${stateRoot}/${service}`,
     logFolder: `/var/log/slot/${service}`,
+    containerIdPath: `/run/${service}.cid`,
     container: (shortName) => `${service}-${shortName}`,
     patchedFile: (sha256, target) => `${stateRoot}/${service}/patched/${sha256}/${target.split('/').at(-1)}`,
   };

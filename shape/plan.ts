@@ -113,6 +113,7 @@ function unitView({ host, shape, shortName, engine, volumes, environment }: Unit
     container: names.container(shortName),
     shortName,
     logFolder: names.logFolder,
+    containerIdPath: names.containerIdPath,
     identity: undefined,
     image: imageReference(shape.engine.image),
     argumentLines: byFlag(engine.arguments),

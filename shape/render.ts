@@ -14,6 +14,7 @@ export interface UnitView {
   readonly container: string;
   readonly shortName: string;
   readonly logFolder: string;
+  readonly containerIdPath: string;
   /** undefined while the identity itself is computed. */
   readonly identity: { readonly label: string; readonly value: string } | undefined;
   readonly image: string;

@@ -95,6 +95,19 @@ describe('a cutover', () => {
     expect((await world.store.slot()).previousReleaseId).toBe(releaseIdOf(qwen));
   });
 
+  it('has systemd read the new unit while the old engine serves: it takes long and nobody waits for it', async () => {
+    const world = await worldServing(qwen);
+    await world.cutover(glm);
+    const { calls } = world.host;
+    const outage = calls.slice(
+      calls.findIndex((call) => call.startsWith('systemctl stop')),
+      calls.findIndex((call) => call.startsWith('systemctl start')),
+    );
+    expect(outage.length).toBeGreaterThan(1);
+    expect(outage).not.toContain('systemctl daemon-reload');
+    expect(calls.indexOf('systemctl daemon-reload')).toBeGreaterThan(-1);
+  });
+
   it('does not touch an engine that has the wanted identity already', async () => {
     const world = await worldServing(qwen);
     const changed = { ...qwen, checks: qwen.checks.slice(0, 1) };
@@ -352,6 +365,21 @@ describe('whatever dies at whatever step', () => {
       await recover(world.context);
       await expectOneServesOnRecord(world, step);
     }
+  });
+
+  it('an engine that was not stopped yet is not restarted', async () => {
+    const world = await worldServing(qwen);
+    const claim = await world.claim(glm);
+    await world.store.slot();
+    world.host.whenCalled = (call) => {
+      if (call.startsWith('systemctl stop')) world.host.callsToLive = 0;
+    };
+    await world.cutover(glm, claim).catch(() => undefined);
+    world.host.whenCalled = undefined;
+    world.host.revive();
+    const engine = world.host.engine;
+    expect(await recover(world.context)).toMatchObject({ kind: 'restored', serves: 'qwen' });
+    expect(world.host.engine).toBe(engine);
   });
 
   it('old or new serves after the host lost power', async () => {
