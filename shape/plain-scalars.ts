@@ -28,5 +28,10 @@ export function disputeOver(source: string): string | undefined {
     const digits = source.replaceAll(/[-.]/g, '').replace(/^0+/, '');
     return digits.length > 15 ? 'has more digits than a number keeps' : undefined;
   }
-  return disputed.find(([form]) => form.test(source))?.[1];
+  const found = disputed.find(([form]) => form.test(source))?.[1];
+  if (found !== undefined || !/^[-+.\d].*_/.test(source)) return found;
+  // Pulumi's reader takes all underscores out of what then is a number, wherever they stand: 9e_4, +_0.
+  const bare = source.replaceAll('_', '');
+  const isNumber = agreedNumber.test(bare) || disputed.some(([form]) => form.test(bare));
+  return isNumber ? 'is a number for some YAML readers and text for others' : undefined;
 }
