@@ -99,6 +99,8 @@ export function intentOf(answer: InspectAnswer, wanted: Release): Intent {
 function seenOccupantOf({ occupant }: Inspection, wantedId: string): string | undefined {
   if (occupant === null) return undefined;
   if (occupant.releaseId !== wantedId) return occupant.shape;
+  // While it loads it is the same wish, whichever start of the engine is seen.
+  if (occupant.state === 'loading') return `${occupant.shape} (loading)`;
   return `${occupant.shape} (${occupant.state}, invocation ${shortId(occupant.invocation)})`;
 }
 

@@ -78,6 +78,8 @@ export function staleBecause(shown: Note, live: Inspection, claim: Claim | undef
       `moved by ${live.changed}. ${advice}`
     );
   }
+  // What was to be waited for has come by itself: there is nothing left to do.
+  if (claim?.token === live.occupant?.claim.token) return undefined;
   return claim && `the preview showed "${shown.claim}", now it would be "${claim.token}". ${advice}`;
 }
 

@@ -63,6 +63,17 @@ describe('an update goes on', () => {
     expect(await update(done)).toBeUndefined();
   });
 
+  it('when the engine that was to be waited for serves meanwhile', async () => {
+    await preview({ occupant: occupant(qwen, { state: 'loading' }) }, qwen);
+    expect(await update({ occupant: occupant(qwen) }, qwen)).toBeUndefined();
+  });
+
+  it('when the engine that is waited for was started again meanwhile', async () => {
+    await preview({ occupant: occupant(qwen, { state: 'loading' }) }, qwen);
+    const again = { occupant: occupant(qwen, { state: 'loading', invocation: 'beef' }) };
+    expect(await update(again, qwen)).toBeUndefined();
+  });
+
   it.each([
     ['stack', { stack: 'r9v-q8_0' }],
     ['host', { host: '10.77.0.3:22' }],
