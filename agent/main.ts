@@ -2,12 +2,21 @@ import { parseArgs } from 'node:util';
 import * as z from 'zod';
 import { exitCodes, isBeforeTheStop, type Outcome, type Transaction } from '../shape/inspection.ts';
 import { stateRoot } from '../shape/names.ts';
-import { type Claim, manifestSchema, releaseIdOf, releaseSchema, sha256, shortId } from '../shape/release.ts';
+import {
+  type Claim,
+  manifestSchema,
+  releaseIdOf,
+  releaseSchema,
+  secretNameSchema,
+  sha256,
+  shortId,
+} from '../shape/release.ts';
 import { nameSchema } from '../shape/text.ts';
 import { hostSetup, hostSetupSchema } from './host-setup.ts';
 import { hostTeardown } from './host-teardown.ts';
 import { inspect } from './inspect.ts';
 import { realOutside } from './outside.ts';
+import { putSecret } from './podman.ts';
 import { preflight } from './preflight.ts';
 import { Progress } from './progress.ts';
 import {
@@ -42,6 +51,7 @@ interface Call {
   readonly request: string | undefined;
   readonly claim: string | undefined;
   readonly shape: string | undefined;
+  readonly name: string | undefined;
   readonly json: boolean;
 }
 
@@ -146,6 +156,13 @@ const commands: Readonly<Record<string, (call: Call) => Promise<number>>> = {
     if (call.service === undefined || call.request === undefined)
       throw new UsageError('transact is not for people');
     return transact(call.service, call.request);
+  },
+
+  secret: async (call) => {
+    const name = secretNameSchema.safeParse(call.name);
+    if (!name.success) throw new UsageError('--name is needed: letters, digits, _ . -');
+    await putSecret(outside, name.data, await standardInput());
+    return 0;
   },
 
   'host-setup': async () => {
@@ -283,6 +300,7 @@ async function main(): Promise<number> {
       request: { type: 'string' },
       claim: { type: 'string' },
       shape: { type: 'string' },
+      name: { type: 'string' },
       json: { type: 'boolean', default: false },
     },
   });
@@ -292,6 +310,7 @@ async function main(): Promise<number> {
     request: values.request,
     claim: values.claim,
     shape: values.shape,
+    name: values.name,
     json: values.json,
   });
 }

@@ -66,3 +66,16 @@ export async function imageState(
   const listed = await outside.run('podman', ['image', 'ls', '--quiet', repository]);
   return listed.stdout.trim() === '' ? 'absent' : 'under another digest';
 }
+
+export async function hasSecret(outside: Outside, name: string): Promise<boolean> {
+  return (await outside.run('podman', ['secret', 'inspect', name])).exitCode === 0;
+}
+
+/** The value travels on standard input alone: neither arguments nor messages have it. */
+export async function putSecret(outside: Outside, name: string, value: string): Promise<void> {
+  if (await hasSecret(outside, name)) await outside.run('podman', ['secret', 'rm', name]);
+  // podman 5.4 takes a pipe there and refuses a socket, which is what Node gives a child.
+  const create = 'cat | podman secret create "$1" -';
+  const created = await outside.run('sh', ['-c', create, 'sh', name], { input: value });
+  if (created.exitCode !== 0) throw new Error(`podman secret create ${name}: exit ${created.exitCode}`);
+}

@@ -5,7 +5,7 @@ import { engineUnit } from './engine.ts';
 import { foreignFindings } from './foreign.ts';
 import type { Outside } from './outside.ts';
 import { checkPatches } from './patches.ts';
-import { imageState } from './podman.ts';
+import { hasSecret, imageState } from './podman.ts';
 import { type Slot, StageFailure } from './stages.ts';
 import type { PreflightResults, Store } from './store.ts';
 import { runThrowAway } from './throw-away.ts';
@@ -117,6 +117,15 @@ const checks: Readonly<Record<string, PreflightCheck>> = {
     return 'at least 1 GiB free for state, containers and logs';
   },
 
+  secrets: async ({ outside, release }) => {
+    for (const { variable, name } of release.secrets) {
+      if (!(await hasSecret(outside, name))) {
+        throw new Error(`secret ${name} for ${variable} is not on this host; pulumi up puts it there`);
+      }
+    }
+    return release.secrets.length === 0 ? 'none' : release.secrets.map(({ name }) => name).join(', ');
+  },
+
   patches: async ({ outside, release }) => {
     if (release.patches.length === 0) return 'none';
     await checkPatches(outside, release);
@@ -190,6 +199,11 @@ const checks: Readonly<Record<string, PreflightCheck>> = {
       const path = namesOf(previous.service).patchedFile(patch.patchedSha256, patch.target);
       if ((await outside.kindOf(path)) !== 'file')
         throw new Error(`patched file ${path} of ${previous.shape} is gone`);
+    }
+    for (const { name } of previous.secrets) {
+      if (!(await hasSecret(outside, name))) {
+        throw new Error(`secret ${name} of ${previous.shape} is gone: there would be no way back`);
+      }
     }
     return `${previous.shape} can be served again`;
   },

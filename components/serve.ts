@@ -22,6 +22,7 @@ export async function serveShape(
   projectFolder: string,
   stack: string,
   { host, release }: PlannedShape,
+  secretValues: pulumi.Input<Readonly<Record<string, string>>> = {},
 ): Promise<ServedShape> {
   const isPreview = pulumi.runtime.isDryRun();
   // The host's answer takes longer than loading the components.
@@ -51,7 +52,7 @@ export async function serveShape(
     await pulumi.log.warn(intent.reason);
   }
   if (isPreview) await writePreviewNote(note, answer, intent.claim);
-  return new ServedShape(stack, { host, release, claim: intent.claim });
+  return new ServedShape(stack, { host, release, claim: intent.claim, secretValues });
 }
 
 async function refuseIfStale(note: PreviewNote, answer: InspectAnswer, intent: Intent): Promise<void> {

@@ -4,6 +4,7 @@ import type { Outcome } from '../shape/inspection.ts';
 import { type Claim, type Release, releaseIdOf } from '../shape/release.ts';
 import { Cutover } from './cutover.ts';
 import { bracketed, EngineImage } from './engine-image.ts';
+import { EngineSecrets } from './engine-secrets.ts';
 import { EngineUnit } from './engine-unit.ts';
 import { PatchMounts } from './patch-mounts.ts';
 import { Payload } from './payload.ts';
@@ -15,6 +16,8 @@ export interface ServedShapeArgs {
   readonly release: Release;
   /** Of `intentOf`: it decides whether Pulumi sees something to do. */
   readonly claim: Claim;
+  /** Values of the release's secrets, by variable; default none. */
+  readonly secretValues?: pulumi.Input<Readonly<Record<string, string>>>;
 }
 
 /**
@@ -43,13 +46,18 @@ export class ServedShape extends pulumi.ComponentResource {
 
   constructor(name: string, args: ServedShapeArgs, options?: pulumi.ComponentResourceOptions) {
     super('slot:shape:ServedShape', name, {}, options);
-    const { host, release, claim } = args;
+    const { host, release, claim, secretValues = {} } = args;
     const part = { parent: this };
     const image = new EngineImage(`${name}-image`, { host, image: release.image }, part);
     new Payload(`${name}-payload`, release.payload, part);
     if (release.patches.length > 0) new PatchMounts(`${name}-patches`, { patches: release.patches }, part);
+    const needed: pulumi.Resource[] = [image];
+    if (release.secrets.length > 0) {
+      const { secrets } = release;
+      needed.push(new EngineSecrets(`${name}-secrets`, { host, secrets, values: secretValues }, part));
+    }
     const unit = new EngineUnit(`${name}-unit`, release, part);
-    const cutover = new Cutover(`${name}-cutover`, { host, release, claim }, { ...part, dependsOn: image });
+    const cutover = new Cutover(`${name}-cutover`, { host, release, claim }, { ...part, dependsOn: needed });
 
     this.endpoint = pulumi.output(`http://${bracketed(host.address)}:${release.port}`);
     this.servedName = pulumi.output(release.servedNames[0] ?? release.shape);

@@ -25,7 +25,8 @@ export async function buildStack(projectFolder: string): Promise<object> {
     }
     const planned = plannedShape(projectFolder, stack, file);
     const { serveShape } = await import('./serve.ts');
-    return (await serveShape(projectFolder, stack, planned)).outputs();
+    const secretValues = config.getSecretObject<Record<string, string>>('secrets');
+    return (await serveShape(projectFolder, stack, planned, secretValues)).outputs();
   } catch (error) {
     // A problem of the configuration is told to the operator as it is, without a stack trace.
     if (error instanceof ConfigurationError)

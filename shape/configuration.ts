@@ -19,7 +19,7 @@ export type StackFile =
     };
 
 /** Keys of the namespace `slot:`. */
-const ownKeys = ['slot:host', 'slot:shape', 'slot:hostsFolder'];
+const ownKeys = ['slot:host', 'slot:shape', 'slot:hostsFolder', 'slot:secrets'];
 
 /** Keys of a stack file that Pulumi itself reads. */
 const pulumiKeys = ['config', 'encryptionsalt', 'encryptedkey', 'secretsprovider', 'environment'];
@@ -38,6 +38,7 @@ export function loadStackFile(file: string, text: string): StackFile {
     ...keyProblems(file, yaml.content, config),
     ...found.flatMap((key) => yaml.disputesBelow(['config', key], key)),
     ...hostsFolderProblems(file, at(config, ['slot:hostsFolder'])),
+    ...secretsProblems(file, at(config, ['slot:secrets'])),
   ];
   const subject = (kind: 'host' | 'shape') => ({
     kind,
@@ -114,4 +115,17 @@ function hostsFolderProblems(file: string, value: unknown): readonly Problem[] {
   if (value === undefined || (typeof value === 'string' && value !== '')) return [];
   const remedy = 'name the folder where the host stack files lie, or leave it out';
   return [{ file, key: 'slot:hostsFolder', value: JSON.stringify(value), limit: 'must be text', remedy }];
+}
+
+/** Values are for the shape's `secrets`, encrypted each: one in plain text must not lie in a file. */
+function secretsProblems(file: string, value: unknown): readonly Problem[] {
+  return keysOf(value)
+    .filter((name) => typeof at(value, [name, 'secure']) !== 'string')
+    .map((name) => ({
+      file,
+      key: `slot:secrets.${name}`,
+      value: undefined,
+      limit: 'must be encrypted',
+      remedy: `pulumi config set --secret --path slot:secrets.${name} <value>; give the old value up, it was readable`,
+    }));
 }

@@ -19,6 +19,8 @@ export interface ServiceNames {
   /** Holds the id of the engine's container while there is one. */
   readonly containerIdPath: string;
   container(shortName: string): string;
+  /** podman's secret that holds this version of a variable's value. */
+  secret(variable: string, version: string): string;
   /** The patched copy of an image's file: named by its content, never edited in place. */
   patchedFile(sha256: string, target: string): string;
 }
@@ -49,6 +51,7 @@ export function namesOf(service: string): ServiceNames {
     logFolder: `/var/log/slot/${service}`,
     containerIdPath: `/run/${service}.cid`,
     container: (shortName) => `${service}-${shortName}`,
+    secret: (variable, version) => `${service}-${variable}-${version}`,
     patchedFile: (sha256, target) => `${stateRoot}/${service}/patched/${sha256}/${target.split('/').at(-1)}`,
   };
 }

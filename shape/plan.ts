@@ -56,6 +56,7 @@ export function planRelease({ host, shape, stack, templates, patches }: PlanInpu
     image: view.image,
     arguments: [...engine.arguments],
     environment,
+    secrets: [...view.secrets],
     unit: renderService(templates, { ...view, identity: { label: identityLabel, value: engineIdentity } }),
     target: renderTarget(templates, namesOf(host.service)),
     patches: [...patched.files],
@@ -118,6 +119,9 @@ function unitView({ host, shape, shortName, engine, volumes, environment }: Unit
     image: imageReference(shape.engine.image),
     argumentLines: byFlag(engine.arguments),
     environment: Object.entries(environment).map(([name, value]) => ({ name, value })),
+    secrets: Object.entries(shape.secrets)
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .map(([variable, { version }]) => ({ variable, name: names.secret(variable, version) })),
     volumes: volumes.all,
     deviceFiles: host.deviceFiles,
     securityOptions: host.securityOptions,
@@ -133,6 +137,11 @@ function misfits(host: HostConfig, shape: ShapeConfig, shortName: string, file: 
   if (shape.host !== host.name) {
     const limit = `must be ${host.name}, the name of the host that was read`;
     problems.push({ file, key: 'slot:shape.host', value: shape.host, limit, remedy: 'name the right one' });
+  }
+  for (const variable of Object.keys(shape.secrets).filter((name) => name in shape.environment)) {
+    const limit = 'must not be in slot:shape.environment as well';
+    const remedy = 'a variable has one value: take it out of one of them';
+    problems.push({ file, key: `slot:shape.secrets.${variable}`, value: undefined, limit, remedy });
   }
   const name = nameSchema.safeParse(shortName);
   if (!name.success) {

@@ -7,6 +7,9 @@ import { nameSchema } from './text.ts';
 export const manifestVersion = 1;
 
 const hex64 = z.string().regex(/^[0-9a-f]{64}$/);
+/** As podman takes it. */
+export const secretNameSchema = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,252}$/);
+
 const absolutePath = z.string().startsWith('/');
 
 const patchedFileSchema = z.strictObject({
@@ -36,6 +39,8 @@ export const releaseSchema = z.strictObject({
   /** What the engine's process must be found with: arguments after the image, in order. */
   arguments: z.array(z.string()),
   environment: z.record(z.string(), z.string()),
+  /** Variables whose values are podman secrets of root's store, by name and version; never a value or its hash. */
+  secrets: z.array(z.strictObject({ variable: z.string(), name: secretNameSchema })),
   /** Text of the service unit. */
   unit: z.string(),
   /** Text of the target that pulls the engine in at boot. */

@@ -21,6 +21,7 @@ export interface UnitView {
   /** Arguments after the image, a flag and what follows it in one line. */
   readonly argumentLines: readonly (readonly string[])[];
   readonly environment: readonly { readonly name: string; readonly value: string }[];
+  readonly secrets: readonly { readonly variable: string; readonly name: string }[];
   readonly volumes: readonly {
     readonly source: string;
     readonly target: string;

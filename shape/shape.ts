@@ -46,6 +46,8 @@ const deadlinesSchema = z.strictObject({
   settle: durationSchema.prefault('10 s'),
 });
 
+const variableSchema = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'must be the name of a variable');
+
 /** `slot:shape` of `Pulumi.<shape>.yaml`: a complete description of what is served. */
 export const shapeSchema = z.strictObject({
   /** Name of the host's stack. */
@@ -74,9 +76,12 @@ export const shapeSchema = z.strictObject({
   /** Applied in this order; a later one may change what an earlier one has changed; default none. */
   patches: z.array(patchSchema).default([]),
   /** Exactly as the engine gets it; default none. */
-  environment: z
-    .record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'must be the name of a variable'), lineSchema)
-    .default({}),
+  environment: z.record(variableSchema, lineSchema).default({}),
+  /**
+   * Variables whose values are in `slot:secrets` and reach the engine as podman secrets; default none. Another
+   * version is another engine: change it with the value.
+   */
+  secrets: z.record(variableSchema, z.strictObject({ version: nameSchema })).default({}),
   limits: limitsSchema.prefault({}),
   deadlines: deadlinesSchema.prefault({}),
 });

@@ -19,6 +19,7 @@ function releaseOf(shape: string, changes: Partial<Release> = {}): Release {
     image: `docker.io/tcclaviger/vllm@sha256:${sha256('image')}`,
     arguments: ['--model', '/model', '--served-model-name', shape],
     environment: { PYTORCH_CUDA_ALLOC_CONF: 'expandable_segments:True' },
+    secrets: [],
     unit: `[Service]\nExecStart=/usr/bin/podman run ${shape}\n`,
     target: '[Unit]\n',
     patches: [],

@@ -15,6 +15,7 @@ export function release(changes: Partial<Release> = {}): Release {
     image: `docker.io/example/vllm@sha256:${digest}`,
     arguments: ['--max-model-len', '131072'],
     environment: { PYTORCH_CUDA_ALLOC_CONF: 'expandable_segments:True' },
+    secrets: [],
     unit: '[Unit]\nDescription=glm\n[Service]\nLimitMEMLOCK=infinity\n',
     target: '[Unit]\nDescription=target\n',
     patches: [],

@@ -321,3 +321,23 @@ describe('what Pulumi hands over', () => {
     );
   });
 });
+
+describe('slot:secrets', () => {
+  it('is taken with each value encrypted', () => {
+    const file = `${shape}  slot:secrets:\n    HF_TOKEN:\n      secure: v1:abc:def\n`;
+    expect(loadStackFile('Pulumi.glm.yaml', file).kind).toBe('shape');
+  });
+
+  it.each(['HF_TOKEN: readable', 'HF_TOKEN: {insecure: v1}', 'HF_TOKEN: {secure: 12}'])(
+    'is refused with %s, without repeating it',
+    (line) => {
+      const file = `${shape}  slot:secrets:\n    ${line}\n`;
+      const [problem] = problemsOf(() => loadStackFile('Pulumi.glm.yaml', file));
+      expect(problem).toMatchObject({
+        key: 'slot:secrets.HF_TOKEN',
+        limit: 'must be encrypted',
+        value: undefined,
+      });
+    },
+  );
+});

@@ -65,6 +65,20 @@ describe('a release', () => {
     expect(plan({ shape: { ...glm, payload: { folder: '/trash/glm' } } }).payload.folder).toBe('/trash/glm');
   });
 
+  it('names a secret by variable and version, and another version is another engine', () => {
+    const withVersion = (version: string) => plan({ shape: { ...glm, secrets: { HF_TOKEN: { version } } } });
+    expect(withVersion('1').unit).toContain('--secret=frank-archon-HF_TOKEN-1,type=env,target=HF_TOKEN');
+    expect(withVersion('2').engineIdentity).not.toBe(withVersion('1').engineIdentity);
+    expect(plan().unit).not.toContain('--secret');
+  });
+
+  it('does not take a variable that is both plain and secret', () => {
+    const secrets = { PYTORCH_CUDA_ALLOC_CONF: { version: '1' } };
+    expect(faultsOf({ shape: { ...glm, secrets } })).toEqual([
+      'slot:shape.secrets.PYTORCH_CUDA_ALLOC_CONF must not be in slot:shape.environment as well',
+    ]);
+  });
+
   it('serves the public name as well, once', () => {
     expect(plan().servedNames).toEqual(['glm53-flash', 'wire']);
     expect(plan({ host: { ...host, publicName: 'glm53-flash' } }).servedNames).toEqual(['glm53-flash']);
