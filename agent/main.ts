@@ -39,6 +39,9 @@ const version = typeof AGENT_VERSION === 'string' ? AGENT_VERSION : 'unbundled';
 // Each run parses a few small documents: compiling code for that takes 50 ms of a status and saves nothing.
 z.config({ jitless: true });
 
+/** Of a release's id, to name one: fewer could name several. */
+const leastIdDigits = 8;
+
 const outside = realOutside;
 const by = process.env.SUDO_USER ?? process.env.USER ?? 'root';
 
@@ -134,7 +137,8 @@ const commands: Readonly<Record<string, (call: Call) => Promise<number>>> = {
     let lifted = 0;
     for (const id of await store.quarantined()) {
       const release = await store.release(id).catch(() => undefined);
-      if (!id.startsWith(wanted) && release?.shape !== wanted) continue;
+      const isNamed = wanted.length >= leastIdDigits && id.startsWith(wanted);
+      if (!isNamed && release?.shape !== wanted) continue;
       await store.liftQuarantine(id);
       process.stdout.write(`release ${shortId(id)} may be tried again\n`);
       lifted += 1;

@@ -1,4 +1,4 @@
-import { readdirSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import * as z from 'zod';
 import { hostNamed, textOf } from '../components/stack-files.ts';
@@ -46,6 +46,7 @@ export async function callHost(host: HostConfig, words: readonly string[], call:
 /** The named host, or the one there is. */
 export function hostOf(folder: string, name: string | undefined): HostConfig {
   if (name !== undefined) return hostNamed(folder, name);
+  if (!existsSync(folder)) throw new UsageError(`${folder}: there is no such folder`);
   const names = readdirSync(folder)
     .flatMap((file) => /^Pulumi\.(.+)\.yaml$/.exec(file)?.[1] ?? [])
     .filter((stack) =>

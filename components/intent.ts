@@ -76,7 +76,7 @@ export function intentOf(answer: InspectAnswer, wanted: Release): Intent {
       kind: 'refused',
       reasons: [
         `release ${shortId(wantedId)} failed on this host at ${quarantine.at}, stage "${quarantine.stage}": ` +
-          `${firstLine(quarantine.message)}\nChange the shape, or lift the quarantine: slot release forgive ${shortId(wantedId)}`,
+          `${firstLine(quarantine.message)}\nChange the shape, or lift the quarantine on the host: sudo slot release forgive ${shortId(wantedId)}`,
       ],
     };
   }

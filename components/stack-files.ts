@@ -50,7 +50,8 @@ export function stackFile(folder: string, stack: string): StackFile {
   const path = join(folder, stackFileName(stack));
   const text = textOf(path);
   if (text === undefined) {
-    const remedy = 'write slot:host (a machine) or slot:shape (what one serves) into it; docs/ has the keys';
+    const remedy =
+      'write slot:host (a machine) or slot:shape (what one serves) into it; README.md says where the keys are';
     throw new ConfigurationError([{ file: path, key: '', value: undefined, limit: 'must exist', remedy }]);
   }
   return loadStackFile(path, text);

@@ -143,6 +143,16 @@ function misfits(host: HostConfig, shape: ShapeConfig, shortName: string, file: 
     const remedy = 'a variable has one value: take it out of one of them';
     problems.push({ file, key: `slot:shape.secrets.${variable}`, value: undefined, limit, remedy });
   }
+  if (
+    shape.engine.kind === 'vllm' &&
+    host.gpus.length > 0 &&
+    shape.engine.tensorParallel > host.gpus.length
+  ) {
+    const limit = `must not be more than the ${host.gpus.length} of slot:host.gpus`;
+    const remedy = `name all GPUs of the slot: pulumi config set --path 'slot:host.gpus[1]' … -s ${host.name}`;
+    const value = String(shape.engine.tensorParallel);
+    problems.push({ file, key: 'slot:shape.engine.tensorParallel', value, limit, remedy });
+  }
   const name = nameSchema.safeParse(shortName);
   if (!name.success) {
     const limit = name.error.issues.map(({ message }) => message).join(', ');

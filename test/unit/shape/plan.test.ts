@@ -72,6 +72,13 @@ describe('a release', () => {
     expect(plan().unit).not.toContain('--secret');
   });
 
+  it('does not run on fewer GPUs than the slot has, and asks nothing of a host that has none', () => {
+    expect(faultsOf({ host: { ...host, gpus: ['0000:03:00.0'] } })).toEqual([
+      'slot:shape.engine.tensorParallel must not be more than the 1 of slot:host.gpus',
+    ]);
+    expect(faultsOf({ host: { ...host, gpus: [] } })).toEqual([]);
+  });
+
   it('does not take a variable that is both plain and secret', () => {
     const secrets = { PYTORCH_CUDA_ALLOC_CONF: { version: '1' } };
     expect(faultsOf({ shape: { ...glm, secrets } })).toEqual([
