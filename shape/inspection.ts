@@ -47,6 +47,15 @@ export const outcomeSchema = z.strictObject({
 });
 export type Outcome = z.infer<typeof outcomeSchema>;
 
+const occupantSchema = z.strictObject({
+  shape: z.string(),
+  releaseId: z.string(),
+  engineIdentity: z.string(),
+  claim: claimSchema,
+  since: z.string(),
+});
+export type Occupant = z.infer<typeof occupantSchema>;
+
 /** What the host records of the slot between transactions. */
 export const slotStateSchema = z.strictObject({
   version: z.literal(1),
@@ -54,20 +63,11 @@ export const slotStateSchema = z.strictObject({
   epoch: z.int().nonnegative(),
   /** Who changed the occupant last, when and by what, for people. */
   changed: z.string(),
-  occupant: z
-    .strictObject({
-      shape: z.string(),
-      releaseId: z.string(),
-      engineIdentity: z.string(),
-      claim: claimSchema,
-      since: z.string(),
-    })
-    .nullable(),
+  occupant: occupantSchema.nullable(),
   /** Release that held the slot before the occupant: what `slot rollback` goes back to. */
   previousReleaseId: z.string().nullable(),
 });
 export type SlotState = z.infer<typeof slotStateSchema>;
-export type Occupant = NonNullable<SlotState['occupant']>;
 
 export const transactionSchema = z.strictObject({
   version: z.literal(1),
@@ -111,13 +111,8 @@ export const inspectionSchema = z.strictObject({
   epoch: z.int().nonnegative(),
   /** Who changed the occupant last, when and by what, for people. */
   changed: z.string(),
-  occupant: z
-    .strictObject({
-      shape: z.string(),
-      releaseId: z.string(),
-      engineIdentity: z.string(),
-      claim: claimSchema,
-      since: z.string(),
+  occupant: occupantSchema
+    .extend({
       state: z.enum(engineStates),
       /** Parts of the conjunction that do not hold. */
       faults: z.array(z.string()),
