@@ -119,8 +119,6 @@ const parts: Readonly<Record<string, Part>> = {
   },
 };
 
-export const conjunctionParts = Object.keys(parts);
-
 /**
  * All parts that do not hold, in the order of the table above; none means healthy. Whoever has asked for the
  * unit already hands its answer over.

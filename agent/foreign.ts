@@ -44,10 +44,7 @@ export async function foreignFindings(
       );
     }
   }
-  const own = [
-    `${committedUnitFolder}/${names.unit}`,
-    ...(onTrial ? [`${trialUnitFolder}/${names.unit}`] : []),
-  ];
+  const own = [names.committedUnitPath, ...(onTrial ? [names.trialUnitPath] : [])];
   const isLeftover =
     unit.FragmentPath === names.trialUnitPath && (await isOurTrial(outside, store, transaction));
   if (unit.LoadState === 'loaded' && !own.includes(unit.FragmentPath) && !isLeftover) {

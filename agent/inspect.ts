@@ -9,7 +9,7 @@ import { foreignFindings } from './foreign.ts';
 import type { Outside } from './outside.ts';
 import { imageState } from './podman.ts';
 import type { Store } from './store.ts';
-import { showUnit } from './systemd.ts';
+import { isUnderWay, showUnit } from './systemd.ts';
 import { outagesOf } from './transaction.ts';
 
 /** The quick look: files, systemd and podman queries, sysfs. Starts no container and writes nothing. */
@@ -49,7 +49,7 @@ export async function inspect(
     wantedId === undefined ? [] : store.preflight(wantedId),
     gpuMemory(outside, wanted?.gpus ?? []),
   ]);
-  const running = cutoverUnit.ActiveState !== 'inactive' && cutoverUnit.ActiveState !== 'failed';
+  const running = isUnderWay(cutoverUnit.ActiveState);
   return {
     version: 1,
     agent,

@@ -4,8 +4,7 @@ import type { Outside } from './outside.ts';
 
 const containerSchema = z.object({
   Id: z.string(),
-  State: z.object({ Status: z.string(), Pid: z.int(), StartedAt: z.string().optional() }),
-  ImageDigest: z.string().optional(),
+  State: z.object({ Status: z.string(), Pid: z.int() }),
   Config: z.object({
     Cmd: z.array(z.string()).nullish(),
     Env: z.array(z.string()).nullish(),

@@ -219,8 +219,6 @@ async function refuseForeign({ outside, store, service, release }: Preflight): P
   return 'unit, drop-ins, containers and port are free or ours';
 }
 
-export const preflightChecks = Object.keys(checks);
-
 /** Runs all checks in order, records each result, and throws a `StageFailure` at the first that fails. */
 export async function preflight(context: Preflight): Promise<void> {
   const results: PreflightResults = [];

@@ -5,7 +5,7 @@ import { namesOf } from '../shape/names.ts';
 import { claimSchema, releaseIdOf, releaseSchema } from '../shape/release.ts';
 import type { Outside } from './outside.ts';
 import type { Store } from './store.ts';
-import { showUnit } from './systemd.ts';
+import { isUnderWay, showUnit } from './systemd.ts';
 
 const requestSchema = z.discriminatedUnion('kind', [
   z.strictObject({
@@ -152,11 +152,8 @@ export class Requests {
   }
 
   async #isActive(): Promise<boolean> {
-    const unit = await showUnit(this.#outside, namesOf(this.#service).cutoverUnit, [
-      'ActiveState',
-      'LoadState',
-    ]);
-    return unit.LoadState === 'loaded' && unit.ActiveState !== 'inactive' && unit.ActiveState !== 'failed';
+    const unit = await showUnit(this.#outside, namesOf(this.#service).cutoverUnit, ['ActiveState']);
+    return isUnderWay(unit.ActiveState);
   }
 
   async #prune(): Promise<void> {
@@ -168,10 +165,6 @@ export class Requests {
       }
     }
   }
-}
-
-function isUnderWay(activeState: string): boolean {
-  return activeState !== 'inactive' && activeState !== 'failed';
 }
 
 function isSameWish(one: Request, other: Request): boolean {

@@ -33,3 +33,8 @@ export async function systemctl(
     throw new Error(`systemctl ${args.join(' ')}: ${result.stderr.trim() || `exit ${result.exitCode}`}`);
   }
 }
+
+/** Whether a unit in this `ActiveState` does something or is about to; one that is not there is `inactive`. */
+export function isUnderWay(activeState: string): boolean {
+  return activeState !== 'inactive' && activeState !== 'failed';
+}
