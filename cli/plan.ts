@@ -1,36 +1,28 @@
-import { type PlannedShape, plannedShape } from '../components/planned-shape.ts';
-import { stackFile } from '../components/stack-files.ts';
+import { draftedShape } from '../components/planned-shape.ts';
 import { ConfigurationError } from '../shape/configuration.ts';
 import { releaseIdOf } from '../shape/release.ts';
 import { renderEnvironment } from '../shape/render.ts';
+import { refusalsIn, reviewOf } from '../shape/review.ts';
+import { reviewText } from '../shape/review-text.ts';
 
-/** Prints what the shape becomes on its host, from the files alone. */
+/** Prints what the shape becomes on its host and what the rules say of it, from the files alone. */
 export async function plan(folder: string, stack: string): Promise<number> {
-  const { release } = plannedOf(folder, stack);
+  const { release, missing } = draftedShape(folder, stack);
+  const review = reviewOf(release);
   process.stdout.write(
     [
       `# ${stack}: release ${releaseIdOf(release)}`,
       `# engine identity ${release.engineIdentity}`,
+      ...(missing.length === 0 ? [] : ['# drawn with placeholders for what the operator has not supplied']),
+      '# review',
+      ...(review.violations.length === 0 ? ['no rule is broken'] : []),
+      ...reviewText(review),
       `# ${release.service}.service`,
       release.unit,
       '# environment of the engine',
-      renderEnvironment(release.environment),
+      renderEnvironment(release.environment, release.secrets),
     ].join('\n'),
   );
-  return 0;
-}
-
-/** The shape of a stack file that must describe one. */
-export function plannedOf(folder: string, stack: string): PlannedShape {
-  const file = stackFile(folder, stack);
-  if (file.kind === 'shape') return plannedShape(folder, stack, file);
-  throw new ConfigurationError([
-    {
-      file: `Pulumi.${stack}.yaml`,
-      key: 'slot:host',
-      value: undefined,
-      limit: 'describes a host, but a shape is asked for',
-      remedy: 'name the stack of a shape: its file has slot:shape',
-    },
-  ]);
+  if (missing.length > 0) throw new ConfigurationError(missing);
+  return refusalsIn(review).length === 0 ? 0 : 1;
 }

@@ -3,6 +3,8 @@ import type { InspectAnswer } from '../remote/inspect.ts';
 import type { Inspection } from '../shape/inspection.ts';
 import { namesOf } from '../shape/names.ts';
 import { type Release, releaseIdOf, shortId } from '../shape/release.ts';
+import type { Review } from '../shape/review.ts';
+import { reviewText } from '../shape/review-text.ts';
 import type { Intent, OutageForecast } from './intent.ts';
 
 export interface ReportInput {
@@ -11,10 +13,15 @@ export interface ReportInput {
   readonly answer: InspectAnswer;
   readonly intent: Intent;
   readonly wanted: Release;
+  readonly review: Review;
 }
 
 /** What a reviewer reads in a preview: one line when nothing changes, otherwise who, what, how long, and the diff. */
-export function reportOf({ host, answer, intent, wanted }: ReportInput): string {
+export function reportOf(input: ReportInput): string {
+  return [hostReport(input), ...reviewText(input.review)].join('\n');
+}
+
+function hostReport({ host, answer, intent, wanted }: ReportInput): string {
   if (answer.kind !== 'inspected') {
     return [
       `${host} did not answer, this is the static plan: the epoch, the occupant and the outage are not known`,

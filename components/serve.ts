@@ -1,6 +1,8 @@
 import { join } from 'node:path';
 import * as pulumi from '@pulumi/pulumi';
 import { type InspectAnswer, inspectHost } from '../remote/inspect.ts';
+import { refusalsIn, reviewOf } from '../shape/review.ts';
+import { reviewText } from '../shape/review-text.ts';
 import { type Intent, intentOf } from './intent.ts';
 import type { PlannedShape } from './planned-shape.ts';
 import {
@@ -31,6 +33,7 @@ export async function serveShape(
     import('./served-shape.ts'),
   ]);
   const intent = intentOf(answer, release);
+  const review = reviewOf(release);
   const note: PreviewNote = {
     folder: join(projectFolder, '.slot'),
     stack,
@@ -38,9 +41,12 @@ export async function serveShape(
   };
   if (isPreview) {
     await forgetPreviewNote(note);
-    await pulumi.log.info(reportOf({ host: host.name, answer, intent, wanted: release }));
+    await pulumi.log.info(reportOf({ host: host.name, answer, intent, wanted: release, review }));
   } else {
     await refuseIfStale(note, answer, intent);
+  }
+  if (refusalsIn(review).length > 0) {
+    throw new pulumi.RunError(['refused by rule, nothing was touched', ...reviewText(review)].join('\n'));
   }
   if (intent.kind === 'refused') {
     throw new pulumi.RunError(['refused, nothing was touched', ...intent.reasons].join('\n'));

@@ -3,13 +3,19 @@ import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import {
   ConfigurationError,
+  type DraftedStackFile,
+  draftStackFile,
   loadStackFile,
+  type Problem,
   parseHost,
   parseShape,
   type StackFile,
 } from '../shape/configuration.ts';
 import type { HostConfig } from '../shape/host.ts';
 import { readStrictYaml } from '../shape/strict-yaml.ts';
+
+/** Folder of the stack files of experiments, for `--config-file`. */
+export const experimentsFolder = 'experiments';
 
 /** Values of the namespace `slot:` as Pulumi hands them over; undefined: not set. */
 export interface HandedValues {
@@ -47,14 +53,29 @@ export function configurationOf(projectFolder: string, stack: string, handed: Ha
  * @throws ConfigurationError with everything that is wrong, at once
  */
 export function stackFile(folder: string, stack: string): StackFile {
-  const path = join(folder, stackFileName(stack));
-  const text = textOf(path);
-  if (text === undefined) {
-    const remedy =
-      'write slot:host (a machine) or slot:shape (what one serves) into it; README.md says where the keys are';
-    throw new ConfigurationError([{ file: path, key: '', value: undefined, limit: 'must exist', remedy }]);
+  return loadStackFile(...foundStackFile(folder, stack));
+}
+
+/**
+ * The same for a review: what only the operator can supply may be missing.
+ *
+ * @throws ConfigurationError with everything else that is wrong, at once
+ */
+export function draftedStackFile(folder: string, stack: string): DraftedStackFile {
+  return draftStackFile(...foundStackFile(folder, stack));
+}
+
+/** Beside the project's other stack files, or among its experiments. */
+function foundStackFile(folder: string, stack: string): [path: string, text: string] {
+  for (const place of [folder, join(folder, experimentsFolder)]) {
+    const path = join(place, stackFileName(stack));
+    const text = textOf(path);
+    if (text !== undefined) return [path, text];
   }
-  return loadStackFile(path, text);
+  const remedy =
+    'write slot:host (a machine) or slot:shape (what one serves) into it; README.md says where the keys are';
+  const file = join(folder, stackFileName(stack));
+  throw new ConfigurationError([{ file, key: '', value: undefined, limit: 'must exist', remedy }]);
 }
 
 /**
@@ -63,7 +84,23 @@ export function stackFile(folder: string, stack: string): StackFile {
  * @throws ConfigurationError with everything that is wrong, at once
  */
 export function hostNamed(folder: string, name: string): HostConfig {
-  const loaded = stackFile(folder, name);
+  return hostIn(stackFile(folder, name), folder, name);
+}
+
+/**
+ * The same for a review: what only the operator can supply may be missing.
+ *
+ * @throws ConfigurationError with everything else that is wrong, at once
+ */
+export function draftedHost(
+  folder: string,
+  name: string,
+): { readonly host: HostConfig; readonly missing: readonly Problem[] } {
+  const { file, missing } = draftedStackFile(folder, name);
+  return { host: hostIn(file, folder, name), missing };
+}
+
+function hostIn(loaded: StackFile, folder: string, name: string): HostConfig {
   if (loaded.kind === 'host') return loaded.host;
   throw new ConfigurationError([
     {

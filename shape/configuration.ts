@@ -1,10 +1,11 @@
 import { type HostConfig, hostSchema } from './host.ts';
+import { type Model, modelFileSchema } from './model.ts';
 import { at } from './operator-supplied.ts';
-import { ConfigurationError, type Path, type Problem } from './problems.ts';
+import { ConfigurationError, type Problem } from './problems.ts';
 import { unknownKeyRemedy } from './schema-keys.ts';
 import { type ShapeConfig, shapeSchema } from './shape.ts';
 import { readStrictYaml } from './strict-yaml.ts';
-import { dataOf, validate } from './validation.ts';
+import { dataOf, draftOf, type Subject, type Validated, validate } from './validation.ts';
 
 export { ConfigurationError, type Problem } from './problems.ts';
 
@@ -24,6 +25,13 @@ const ownKeys = ['slot:host', 'slot:shape', 'slot:hostsFolder', 'slot:secrets'];
 /** Keys of a stack file that Pulumi itself reads. */
 const pulumiKeys = ['config', 'encryptionsalt', 'encryptedkey', 'secretsprovider', 'environment'];
 
+/** A stack file in which placeholders stand for what the operator has not supplied yet. */
+export interface DraftedStackFile {
+  readonly file: StackFile;
+  /** What is missing, with how to find and to set it; empty: the file is whole. */
+  readonly missing: readonly Problem[];
+}
+
 /**
  * Reads a stack file as strictly as its values matter: a word that YAML readers type differently is refused,
  * and so is every unknown key. `file` is its name for messages, `Pulumi.<stack>.yaml`.
@@ -31,6 +39,34 @@ const pulumiKeys = ['config', 'encryptionsalt', 'encryptedkey', 'secretsprovider
  * @throws ConfigurationError with everything that is wrong, at once
  */
 export function loadStackFile(file: string, text: string): StackFile {
+  const { kind, problems, hostsFolder, subject } = openStackFile(file, text);
+  if (kind === 'host') return { kind, host: dataOf(validate(hostSchema, subject), problems) };
+  return { kind, shape: dataOf(validate(shapeSchema, subject), problems), hostsFolder };
+}
+
+/**
+ * Reads a stack file for a review that needs no host: values that only the operator can supply may be missing.
+ *
+ * @throws ConfigurationError with everything else that is wrong, at once, and what is missing
+ */
+export function draftStackFile(file: string, text: string): DraftedStackFile {
+  const { kind, problems, hostsFolder, subject } = openStackFile(file, text);
+  const { completed, missing } = draftOf(subject);
+  const whole = <T>(validated: Validated<T>): T =>
+    dataOf(validated, problems.length > 0 || validated.problems ? [...problems, ...missing] : []);
+  if (kind === 'host') return { file: { kind, host: whole(validate(hostSchema, completed)) }, missing };
+  return { file: { kind, shape: whole(validate(shapeSchema, completed)), hostsFolder }, missing };
+}
+
+interface OpenedStackFile {
+  readonly kind: 'host' | 'shape';
+  /** What is wrong around the value of `slot:host` or `slot:shape`. */
+  readonly problems: readonly Problem[];
+  readonly hostsFolder: string | undefined;
+  readonly subject: Subject;
+}
+
+function openStackFile(file: string, text: string): OpenedStackFile {
   const yaml = readStrictYaml(file, text);
   const config = at(yaml.content, ['config']);
   const found = ownKeys.filter((key) => at(config, [key]) !== undefined);
@@ -40,12 +76,6 @@ export function loadStackFile(file: string, text: string): StackFile {
     ...hostsFolderProblems(file, at(config, ['slot:hostsFolder'])),
     ...secretsProblems(file, at(config, ['slot:secrets'])),
   ];
-  const subject = (kind: 'host' | 'shape') => ({
-    kind,
-    file,
-    value: at(config, [`slot:${kind}`]),
-    sourceAt: (path: Path) => yaml.sourceAt(['config', `slot:${kind}`, ...path]),
-  });
   const isHost = found.includes('slot:host');
   if (isHost === found.includes('slot:shape')) {
     throw new ConfigurationError([
@@ -59,9 +89,18 @@ export function loadStackFile(file: string, text: string): StackFile {
       },
     ]);
   }
-  if (isHost) return { kind: 'host', host: dataOf(validate(hostSchema, subject('host')), problems) };
-  const shape = dataOf(validate(shapeSchema, subject('shape')), problems);
-  return { kind: 'shape', shape, hostsFolder: at(config, ['slot:hostsFolder']) as string | undefined };
+  const kind = isHost ? 'host' : 'shape';
+  return {
+    kind,
+    problems,
+    hostsFolder: at(config, ['slot:hostsFolder']) as string | undefined,
+    subject: {
+      kind,
+      file,
+      value: at(config, [`slot:${kind}`]),
+      sourceAt: (path) => yaml.sourceAt(['config', `slot:${kind}`, ...path]),
+    },
+  };
 }
 
 /**
@@ -80,6 +119,17 @@ export function parseHost(value: unknown, file: string): HostConfig {
  */
 export function parseShape(value: unknown, file: string): ShapeConfig {
   return dataOf(validate(shapeSchema, { kind: 'shape', file, value, sourceAt: () => undefined }));
+}
+
+/**
+ * Reads `models/<name>.yaml`.
+ *
+ * @throws ConfigurationError with everything that is wrong, at once
+ */
+export function loadModel(file: string, text: string): Model {
+  const yaml = readStrictYaml(file, text);
+  const subject: Subject = { kind: 'model', file, value: yaml.content, sourceAt: yaml.sourceAt };
+  return dataOf(validate(modelFileSchema, subject), yaml.disputesBelow([], ''));
 }
 
 function keyProblems(file: string, content: unknown, config: unknown): readonly Problem[] {

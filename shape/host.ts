@@ -76,6 +76,12 @@ export const hostSchema = z.strictObject({
   ),
   /** MemAvailable that must be there before an engine starts; default: no gate. */
   memoryGate: byteSizeSchema.optional(),
+  /** As the kernel names it, e.g. `gfx1201`; default: not known. */
+  gpuArchitecture: nameSchema.optional(),
+  /** Whether the processor has a GPU of its own, which the engine must not take; default: not known. */
+  integratedGpu: z.boolean().optional(),
+  /** Default: not known. */
+  selinux: z.enum(['enforcing', 'permissive', 'disabled']).optional(),
   /** Values of podman's `--security-opt` that this host needs, e.g. `label=disable`; default none. */
   securityOptions: z.array(nonEmptyLineSchema).default([]),
 });

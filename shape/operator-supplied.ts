@@ -1,5 +1,8 @@
 import type { Path } from './problems.ts';
 
+/** What a file describes: the value of `slot:host` or `slot:shape` of a stack file, or a whole model file. */
+export type FileKind = 'host' | 'shape' | 'model';
+
 /** What is known already of a configuration that is not yet valid. */
 export interface Known {
   /** Stack of the file, e.g. `glm-w4a16`. */
@@ -12,25 +15,46 @@ export interface Known {
 interface Source {
   find(known: Known): readonly string[];
   readonly example: string;
+  /** Stands for the value in a draft: nobody could take it for a real one. */
+  placeholder(known: Known): unknown;
+  /** Whether this configuration has the key at all; default: it has. */
+  applies?(known: Known): boolean;
 }
+
+const placeholderAddress = 'operator-supplied.invalid';
+
+/** A well-formed ed25519 key of zeros. */
+const placeholderHostKey = `ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI${'A'.repeat(43)}`;
+
+const hasJumpHost = ({ value }: Known): boolean => at(value, ['jumpHost']) !== undefined;
 
 const hostSources: Readonly<Record<string, Source>> = {
   address: {
     find: ({ stack }) => [`ssh -G ${stack} | grep '^hostname '`],
     example: '<address>',
+    placeholder: () => placeholderAddress,
   },
   hostKey: {
     find: (known) => [keyScan(known, [])],
     example: "'ssh-ed25519 AAAA…'",
+    placeholder: () => placeholderHostKey,
   },
-  'jumpHost.address': { find: ({ stack }) => [`ssh -G ${stack} | grep '^proxyjump '`], example: '<address>' },
+  'jumpHost.address': {
+    find: ({ stack }) => [`ssh -G ${stack} | grep '^proxyjump '`],
+    example: '<address>',
+    placeholder: () => placeholderAddress,
+    applies: hasJumpHost,
+  },
   'jumpHost.hostKey': {
     find: (known) => [keyScan(known, ['jumpHost'])],
     example: "'ssh-ed25519 AAAA…'",
+    placeholder: () => placeholderHostKey,
+    applies: hasJumpHost,
   },
   gpus: {
     find: (known) => [`ssh ${login(known)} "lspci -D | grep -E 'VGA|Display'"`],
     example: '0000:03:00.0',
+    placeholder: () => [],
   },
 };
 
@@ -38,6 +62,7 @@ const shapeSources: Readonly<Record<string, Source>> = {
   'engine.image.repository': {
     find: (known) => onHost(known, 'podman image ls --digests'),
     example: '<registry>/<name>',
+    placeholder: () => 'operator-supplied.invalid/image',
   },
   'engine.image.digest': {
     find: (known) =>
@@ -46,21 +71,32 @@ const shapeSources: Readonly<Record<string, Source>> = {
         `podman image ls --digests ${textAt(known, ['engine', 'image', 'repository']) ?? ''}`.trim(),
       ),
     example: 'sha256:…',
+    placeholder: (known) =>
+      `sha256:${(textAt(known, ['engine', 'image', 'recordedPrefix']) ?? '').padEnd(64, '0')}`,
   },
   'engine.arguments': {
     find: (known) => onHost(known, "podman inspect --format '{{json .Args}}' <container>"),
     example: '<argument>',
+    placeholder: () => ['{payload}', '{port}', '{servedNames}'],
+    applies: ({ value }) => at(value, ['engine', 'kind']) === 'r9v',
   },
   'payload.folder': {
     find: (known) => [`ssh ${hostOf(known)} ls -l /home/dank/models`],
     example: '<folder>',
+    placeholder: () => 'operator-supplied',
   },
 };
 
+const sourcesOf: Readonly<Record<FileKind, Readonly<Record<string, Source>>>> = {
+  host: hostSources,
+  shape: shapeSources,
+  model: {},
+};
+
 /** The commands that find and set the value at this key; undefined: nothing special is known about it. */
-export function howToSupply(kind: 'host' | 'shape', path: Path, known: Known): string | undefined {
+export function howToSupply(kind: FileKind, path: Path, known: Known): string | undefined {
   const key = path.join('.');
-  const source = (kind === 'host' ? hostSources : shapeSources)[key];
+  const source = sourcesOf[kind][key];
   if (source === undefined) return undefined;
   const element = key === 'gpus' || key === 'engine.arguments' ? '[0]' : '';
   return [
@@ -70,10 +106,24 @@ export function howToSupply(kind: 'host' | 'shape', path: Path, known: Known): s
 }
 
 /** The values below this key that only the operator can give. */
-export function suppliedBelow(kind: 'host' | 'shape', path: Path): readonly Path[] {
-  return Object.keys(kind === 'host' ? hostSources : shapeSources)
+export function suppliedBelow(kind: FileKind, path: Path): readonly Path[] {
+  return Object.keys(sourcesOf[kind])
     .map((key) => key.split('.'))
     .filter((key) => key.length > path.length && path.every((part, index) => part === key[index]));
+}
+
+/** A value that is missing, with what stands for it in a draft. */
+export interface Placeholder {
+  readonly path: Path;
+  readonly value: unknown;
+}
+
+/** What only the operator can give and has not given yet. */
+export function placeholdersFor(kind: FileKind, known: Known): readonly Placeholder[] {
+  return Object.entries(sourcesOf[kind])
+    .map(([key, source]) => ({ path: key.split('.'), source }))
+    .filter(({ path, source }) => at(known.value, path) === undefined && (source.applies?.(known) ?? true))
+    .map(({ path, source }) => ({ path, value: source.placeholder(known) }));
 }
 
 /** Root's images and containers are not the login's: which of the two has it must be looked up. */

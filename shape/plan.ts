@@ -3,10 +3,11 @@ import { invoke } from './engines/engine.ts';
 import { imageReference } from './engines/image.ts';
 import type { EngineInvocation } from './engines/invocation.ts';
 import type { HostConfig } from './host.ts';
+import type { Model } from './model.ts';
 import { identityLabel, namesOf } from './names.ts';
 import { patchedFilesOf } from './patches.ts';
 import { ConfigurationError, type Problem } from './problems.ts';
-import { manifestVersion, type Release } from './release.ts';
+import { manifestVersion, type Release, type ReviewFacts } from './release.ts';
 import { renderService, renderTarget, type Templates, type UnitView } from './render.ts';
 import { checksOf } from './served-checks.ts';
 import type { ShapeConfig } from './shape.ts';
@@ -19,6 +20,8 @@ export interface PlanInput {
   /** Name of the shape's stack. */
   readonly stack: string;
   readonly templates: Templates;
+  /** What `models/` says of the shape's model; undefined: it names none. */
+  readonly model?: Model | undefined;
   /** Texts of the diffs that the shape names, by their path below `patches/`. */
   readonly patches: ReadonlyMap<string, string>;
 }
@@ -28,7 +31,7 @@ export interface PlanInput {
  *
  * @throws ConfigurationError where shape and host do not fit together, with everything that is wrong
  */
-export function planRelease({ host, shape, stack, templates, patches }: PlanInput): Release {
+export function planRelease({ host, shape, stack, templates, model, patches }: PlanInput): Release {
   const file = `Pulumi.${stack}.yaml`;
   const shortName = shape.shortName ?? stack;
   const patched = patchedFilesOf(shape.patches, patches, file);
@@ -82,6 +85,19 @@ export function planRelease({ host, shape, stack, templates, patches }: PlanInpu
       settleSeconds: deadlines.settle.seconds,
     },
     checks: checksOf(engine),
+    review: reviewFactsOf(host, shape, model),
+  };
+}
+
+function reviewFactsOf(host: HostConfig, shape: ShapeConfig, model: Model | undefined): ReviewFacts {
+  const { gpuArchitecture, integratedGpu, selinux } = host;
+  return {
+    ...(model && { model }),
+    ...(shape.payload.quantization !== undefined && { quantization: shape.payload.quantization }),
+    ...(gpuArchitecture !== undefined && { gpuArchitecture }),
+    ...(integratedGpu !== undefined && { integratedGpu }),
+    ...(selinux !== undefined && { selinux }),
+    exceptions: shape.exceptions,
   };
 }
 

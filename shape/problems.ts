@@ -35,6 +35,7 @@ export function spell(root: string, path: Path): string {
   return path.reduce<string>((spelled, part) => {
     if (typeof part === 'number') return `${spelled}[${part}]`;
     const name = String(part);
+    if (spelled === '') return name;
     return /^[\w:-]+$/.test(name) ? `${spelled}.${name}` : `${spelled}[${JSON.stringify(name)}]`;
   }, root);
 }

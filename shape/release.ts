@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import * as z from 'zod';
 import { checkSchema } from './checks.ts';
+import { modelSchema } from './model.ts';
 import { nameSchema } from './text.ts';
 
 /** Grows when a manifest changes its meaning; an agent finishes what an older operator's side began. */
@@ -20,6 +21,21 @@ const patchedFileSchema = z.strictObject({
   /** Unified diffs in the order in which they apply. */
   diffs: z.array(z.strictObject({ name: z.string(), text: z.string() })).min(1),
 });
+
+/** What the rules judge the release by and the engine does not get: the host keeps it and acts on nothing of it. */
+const reviewFactsSchema = z.strictObject({
+  /** Of the shape's `model`; absent: none is named. */
+  model: modelSchema.optional(),
+  /** Of the payload's `config.json`, as the shape expects it; absent: nothing is expected. */
+  quantization: z.string().optional(),
+  gpuArchitecture: z.string().optional(),
+  /** Whether the host has a GPU in its processor; absent: not known. */
+  integratedGpu: z.boolean().optional(),
+  selinux: z.enum(['enforcing', 'permissive', 'disabled']).optional(),
+  /** Reasons by the id of the rule that they except the shape from. */
+  exceptions: z.record(z.string(), z.string()),
+});
+export type ReviewFacts = z.infer<typeof reviewFactsSchema>;
 
 /**
  * The rendered, content-addressed bundle of a shape: all that a host needs to serve it, to prove that it
@@ -77,6 +93,8 @@ export const releaseSchema = z.strictObject({
     settleSeconds: z.number().nonnegative(),
   }),
   checks: z.array(checkSchema),
+  /** Absent in releases of before there were rules. */
+  review: reviewFactsSchema.optional(),
 });
 export type Release = z.infer<typeof releaseSchema>;
 

@@ -45,9 +45,18 @@ export function renderTarget(templates: Templates, view: { service: string; unit
   return render(templates.target, view);
 }
 
-/** The engine's environment as a reviewer reads it: a line per variable, sorted, values as they are. */
-export function renderEnvironment(environment: Readonly<Record<string, string>>): string {
-  return Object.entries(environment)
+/**
+ * The engine's environment as a reviewer reads it: a line per variable, sorted, values as they are; `[secret]`
+ * stands for those of podman's secrets.
+ */
+export function renderEnvironment(
+  environment: Readonly<Record<string, string>>,
+  secrets: readonly { readonly variable: string }[],
+): string {
+  return Object.entries({
+    ...environment,
+    ...Object.fromEntries(secrets.map(({ variable }) => [variable, '[secret]'])),
+  })
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([name, value]) => `${name}=${value}\n`)
     .join('');

@@ -1,21 +1,8 @@
 import * as z from 'zod';
 import { engineSchema } from './engines/engine.ts';
 import { byteSizeSchema, durationSchema } from './quantities.ts';
-import { absolutePathSchema, hostPathSchema, lineSchema, nameSchema } from './text.ts';
-
-const sha256Schema = z.string().regex(/^[0-9a-f]{64}$/, 'must be 64 lower-case hexadecimal digits');
-
-/** One unified diff and the one file that it changes. */
-const patchSchema = z.strictObject({
-  /** File below the project's `patches/` folder. */
-  diff: hostPathSchema,
-  /** Absolute path of the file inside the image. */
-  target: absolutePathSchema,
-  /** Of the file before this diff. */
-  baseSha256: sha256Schema,
-  /** Of the file after this diff. */
-  patchedSha256: sha256Schema,
-});
+import { ruleIdSchema } from './rules/rule-ids.ts';
+import { absolutePathSchema, hostPathSchema, lineSchema, nameSchema, nonEmptyLineSchema } from './text.ts';
 
 /** There is none for open files: podman raises its own, which the engine inherits, to 1,048,576 whatever it was. */
 const limitsSchema = z.strictObject({
@@ -60,7 +47,11 @@ export const shapeSchema = z.strictObject({
     folder: hostPathSchema,
     /** File in it that the engine is pointed at, e.g. the first of split GGUF files; default: the folder. */
     entry: hostPathSchema.optional(),
+    /** `quant_method` that its `config.json` must have, e.g. `auto-round`; default: nothing is expected. */
+    quantization: nonEmptyLineSchema.optional(),
   }),
+  /** Name of the file in `models/` with what is on record of the model; default: nothing is. */
+  model: nameSchema.optional(),
   /** Folders that the engine may write, by name; absolute or below the host's first state root; default none. */
   state: z.record(nameSchema, hostPathSchema).default({}),
   /** Further folders or files of the host in the container, read-only; default none. */
@@ -73,8 +64,11 @@ export const shapeSchema = z.strictObject({
       }),
     )
     .default([]),
-  /** Applied in this order; a later one may change what an earlier one has changed; default none. */
-  patches: z.array(patchSchema).default([]),
+  /**
+   * Files below `patches/`, applied in this order; a later one may change what an earlier one has changed; default
+   * none. Each says in its header what it changes.
+   */
+  patches: z.array(hostPathSchema).default([]),
   /** Exactly as the engine gets it; default none. */
   environment: z.record(variableSchema, lineSchema).default({}),
   /**
@@ -82,6 +76,8 @@ export const shapeSchema = z.strictObject({
    * version is another engine: change it with the value.
    */
   secrets: z.record(variableSchema, z.strictObject({ version: nameSchema })).default({}),
+  /** Rules that do not hold for this shape: the rule's id, and why; default none. */
+  exceptions: z.partialRecord(ruleIdSchema, nonEmptyLineSchema).default({}),
   limits: limitsSchema.prefault({}),
   deadlines: deadlinesSchema.prefault({}),
 });

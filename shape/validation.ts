@@ -1,11 +1,18 @@
 import type { z } from 'zod';
-import { at, howToSupply, type Known, suppliedBelow } from './operator-supplied.ts';
+import {
+  at,
+  type FileKind,
+  howToSupply,
+  type Known,
+  placeholdersFor,
+  suppliedBelow,
+} from './operator-supplied.ts';
 import { ConfigurationError, type Path, type Problem, shorten, spell } from './problems.ts';
 import { knownKeys, unknownKeyRemedy } from './schema-keys.ts';
 import { quote } from './strict-yaml.ts';
 
 export interface Subject {
-  readonly kind: 'host' | 'shape';
+  readonly kind: FileKind;
   readonly file: string;
   readonly value: unknown;
   /** The text of the value as written, where a file was read. */
@@ -26,6 +33,31 @@ export function validate<S extends z.ZodType>(schema: S, subject: Subject): Vali
   return { problems: [...secrets, ...problems.filter(({ key }) => !secretKeys.has(key))] };
 }
 
+/** The subject with placeholders for what only the operator can supply, and what of that is missing. */
+export function draftOf(subject: Subject): {
+  readonly completed: Subject;
+  readonly missing: readonly Problem[];
+} {
+  const known: Known = { stack: stackOf(subject.file), value: subject.value };
+  const placeholders = placeholdersFor(subject.kind, known);
+  return {
+    completed: {
+      ...subject,
+      value: placeholders.reduce((value, { path, value: filled }) => put(value, path, filled), subject.value),
+    },
+    missing: placeholders.map(({ path }) => missingProblem(path, subject, known)),
+  };
+}
+
+/** A copy of the value with another one at the path; what is no map on the way stays as it is. */
+function put(value: unknown, [first, ...rest]: Path, filled: unknown): unknown {
+  if (first === undefined) return filled;
+  if (value !== undefined && (value === null || typeof value !== 'object' || Array.isArray(value)))
+    return value;
+  const map = (value ?? {}) as Readonly<Record<PropertyKey, unknown>>;
+  return { ...map, [first]: put(map[first], rest, filled) };
+}
+
 /** The stack of a file that is named as Pulumi names it. */
 export function stackOf(file: string): string {
   return /(?:^|[\\/])Pulumi\.([^\\/]+)\.ya?ml$/.exec(file)?.[1] ?? '<stack>';
@@ -33,7 +65,7 @@ export function stackOf(file: string): string {
 
 function problemsOf(issue: z.core.$ZodIssue, schema: z.ZodType, subject: Subject): readonly Problem[] {
   const { file, kind } = subject;
-  const root = `slot:${kind}`;
+  const root = rootOf(kind);
   const known: Known = { stack: stackOf(file), value: subject.value };
   if (issue.code === 'unrecognized_keys') {
     const siblings = knownKeys(schema, issue.path, subject.value);
@@ -68,20 +100,30 @@ function problemsOf(issue: z.core.$ZodIssue, schema: z.ZodType, subject: Subject
 /** A missing map is asked for by what it must hold. */
 function missingProblems(path: Path, subject: Subject, known: Known): readonly Problem[] {
   const below = suppliedBelow(subject.kind, path);
-  return (below.length === 0 ? [path] : below).map((missing) => ({
+  return (below.length === 0 ? [path] : below).map((missing) => missingProblem(missing, subject, known));
+}
+
+function missingProblem(path: Path, subject: Subject, known: Known): Problem {
+  return {
     file: subject.file,
-    key: spell(`slot:${subject.kind}`, missing),
+    key: spell(rootOf(subject.kind), path),
     value: undefined,
     limit: 'is required',
-    remedy: remedyFor(missing, subject, known),
-  }));
+    remedy: remedyFor(path, subject, known),
+  };
 }
 
 function remedyFor(path: Path, { kind }: Subject, known: Known): string {
-  const key = spell(`slot:${kind}`, path);
+  const key = spell(rootOf(kind), path);
+  if (kind === 'model') return 'write it there';
   return (
     howToSupply(kind, path, known) ?? `set it: pulumi config set --path '${key}' <value> -s ${known.stack}`
   );
+}
+
+/** The key of a stack file below which the value lies. */
+function rootOf(kind: FileKind): string {
+  return kind === 'model' ? '' : `slot:${kind}`;
 }
 
 function limitOf(issue: z.core.$ZodIssue): string {
@@ -126,7 +168,7 @@ function secretsIn(value: unknown, path: Path = []): readonly Path[] {
 function secretProblem({ file, kind }: Subject, path: Path): Problem {
   return {
     file,
-    key: spell(`slot:${kind}`, path),
+    key: spell(rootOf(kind), path),
     value: undefined,
     limit: 'must not be a secret: it would reach the state and the unit file in plain text',
     remedy: kind === 'host' ? 'name the ssh key by agent or path' : 'leave it out',

@@ -3,12 +3,19 @@ import { intentOf } from '../../../components/intent.ts';
 import { duration, reportOf, unitDiff } from '../../../components/report.ts';
 import type { InspectAnswer } from '../../../remote/inspect.ts';
 import type { Inspection } from '../../../shape/inspection.ts';
+import { reviewOf } from '../../../shape/review.ts';
 import { inspection, occupant, qwen, release, transaction } from './samples.ts';
 
 const glm = release();
 
 function report(answer: InspectAnswer, wanted = glm): string {
-  return reportOf({ host: 'dankserver', answer, wanted, intent: intentOf(answer, wanted) });
+  return reportOf({
+    host: 'dankserver',
+    answer,
+    wanted,
+    intent: intentOf(answer, wanted),
+    review: reviewOf(wanted),
+  });
 }
 
 function seen(changes: Partial<Inspection> = {}): InspectAnswer {

@@ -180,7 +180,6 @@ describe('a value', () => {
     ['a flag of a field, abbreviated', 'engine.extraArguments', '[--gpu-memory-util=0.9]', 'use that field'],
     ['a flag twice', 'engine.extraArguments', "[--seed=1, --seed, '2']", 'keep one'],
     ['quotes that no shell removes', 'engine.extraArguments', `["--x='{}'"]`, 'remove the quotes'],
-    ['a patch without a hash', 'patches', '[{diff: a.patch, target: /a}]', 'baseSha256'],
   ])('is refused when it is %s', (_what, path, value, told) => {
     const problems = problemsWith(shape, `slot:shape.${path}`, value);
     expect(problems.map(({ key, remedy }) => `${key} ${remedy}`)).toContainEqual(

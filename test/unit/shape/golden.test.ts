@@ -23,7 +23,7 @@ describe.each(shapeStacks)('%s', (stack) => {
   const rendered = {
     service: release.unit,
     target: release.target,
-    environment: renderEnvironment(release.environment),
+    environment: renderEnvironment(release.environment, release.secrets),
   };
 
   it.each(Object.entries(rendered))(

@@ -269,31 +269,25 @@ describe('patches', () => {
   const b = 'b'.repeat(64);
   const c = 'c'.repeat(64);
   const diff = createPatch('vllm/models/model.py', 'old\n', 'new\n');
-  const patched = (patches: ShapeConfig['patches'], texts: Record<string, string>): Partial<PlanInput> => ({
-    shape: { ...glm, patches },
+  const header = (base: string, patched: string): string =>
+    `Target: ${target}\nBase-SHA256: ${base}\nPatched-SHA256: ${patched}\n\n`;
+  const patched = (patches: readonly string[], texts: Record<string, string>): Partial<PlanInput> => ({
+    shape: { ...glm, patches: [...patches] },
     patches: new Map(Object.entries(texts)),
   });
-  const one = (text: string): Partial<PlanInput> =>
-    patched([{ diff: '1.patch', target, baseSha256: a, patchedSha256: b }], { '1.patch': text });
+  const one = (text: string): Partial<PlanInput> => patched(['1.patch'], { '1.patch': header(a, b) + text });
 
   it('of one file are applied in their order, from the first base to the last result', () => {
-    const release = plan(
-      patched(
-        [
-          { diff: '1.patch', target, baseSha256: a, patchedSha256: b },
-          { diff: '2.patch', target, baseSha256: b, patchedSha256: c },
-        ],
-        { '1.patch': diff, '2.patch': diff },
-      ),
-    );
+    const texts = { '1.patch': header(a, b) + diff, '2.patch': header(b, c) + diff };
+    const release = plan(patched(['1.patch', '2.patch'], texts));
     expect(release.patches).toEqual([
       {
         target,
         baseSha256: a,
         patchedSha256: c,
         diffs: [
-          { name: '1.patch', text: diff },
-          { name: '2.patch', text: diff },
+          { name: '1.patch', text: texts['1.patch'] },
+          { name: '2.patch', text: texts['2.patch'] },
         ],
       },
     ]);
@@ -303,7 +297,7 @@ describe('patches', () => {
   it.each([
     ['git diff', diff.replace('--- vllm', '--- a/vllm').replace('+++ vllm', '+++ b/vllm')],
     ['diff -u with times', diff.replaceAll('model.py\t', 'model.py\t2026-10-01 10:00:00')],
-    ['a header of evidence', `Why: measured.\nbase sha256 ${a}\n\n${diff}`],
+    ['a person with evidence', `Why: measured.\n\n${diff}`],
   ])('are accepted as %s writes them', (_what, text) => {
     expect(faultsOf(one(text))).toEqual([]);
   });
@@ -321,19 +315,24 @@ describe('patches', () => {
     ['two files', diff + createPatch('vllm/models/other.py', 'old\n', 'new\n')],
     ['nothing', ''],
   ])('are refused when one is %s', (_what, text) => {
-    expect(faultsOf(one(text))).toContainEqual(expect.stringContaining('slot:shape.patches[0].diff'));
+    expect(faultsOf(one(text))).toContainEqual(expect.stringContaining('slot:shape.patches[0]'));
+  });
+
+  it.each(['Target', 'Base-SHA256', 'Patched-SHA256'])('are refused without the line %s', (line) => {
+    const text = (header(a, b) + diff).replace(new RegExp(`^${line}: .*$`, 'm'), '');
+    expect(faultsOf(patched(['1.patch'], { '1.patch': text }))).toEqual([
+      'slot:shape.patches[0] must say above its diff what it changes',
+    ]);
   });
 
   it('are refused when a file is missing or the order is wrong', () => {
-    const patches = [
-      { diff: '2.patch', target, baseSha256: b, patchedSha256: c },
-      { diff: '1.patch', target, baseSha256: a, patchedSha256: b },
-    ];
-    expect(faultsOf(patched(patches, { '1.patch': diff }))).toContainEqual(
-      expect.stringContaining('patches[0].diff must be a file below patches/'),
+    const first = header(a, b) + diff;
+    expect(faultsOf(patched(['2.patch', '1.patch'], { '1.patch': first }))).toContainEqual(
+      expect.stringContaining('patches[0] must be a file below patches/'),
     );
-    expect(faultsOf(patched(patches, { '1.patch': diff, '2.patch': diff }))).toContainEqual(
-      expect.stringContaining(`patches[1].baseSha256 must be ${c}`),
+    const both = { '1.patch': first, '2.patch': header(b, c) + diff };
+    expect(faultsOf(patched(['2.patch', '1.patch'], both))).toContainEqual(
+      expect.stringContaining(`patches[1] must have Base-SHA256 ${c}`),
     );
   });
 });

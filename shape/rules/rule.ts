@@ -1,0 +1,26 @@
+import type { Release } from '../release.ts';
+import type { RuleId } from './rule-ids.ts';
+
+/** What a host knows better than a file; undefined: the host was not asked. */
+export interface Measured {
+  /** `quant_method` of the payload's `config.json`; undefined: it has none. */
+  readonly quantization: string | undefined;
+}
+
+export interface RuleSubject {
+  readonly release: Release;
+  readonly measured: Measured | undefined;
+}
+
+/** Something that the record or common sense knows to be broken, as data. */
+export interface Rule {
+  readonly id: RuleId;
+  /** `refuse`: nothing is touched unless the shape is excepted. `warn`: it is said and goes on. */
+  readonly severity: 'refuse' | 'warn';
+  /** Why it must not be, in one sentence. */
+  readonly reason: string;
+  /** Where it was measured or is documented. */
+  readonly evidence: string;
+  /** What is found in this release, e.g. `--kv-cache-dtype fp8`; undefined: the rule is silent. */
+  examine(subject: RuleSubject): string | undefined;
+}
