@@ -1,7 +1,7 @@
-import { existsSync, readdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync } from 'node:fs';
 import * as z from 'zod';
-import { hostNamed, textOf } from '../components/stack-files.ts';
+import { hostNamed } from '../components/stack-files.ts';
+import { stacksIn } from '../components/stack-list.ts';
 import { asRoot, runOnHost, shellWord } from '../remote/ssh.ts';
 import type { HostConfig } from '../shape/host.ts';
 import { slotProgram } from '../shape/names.ts';
@@ -47,11 +47,7 @@ export async function callHost(host: HostConfig, words: readonly string[], call:
 export function hostOf(folder: string, name: string | undefined): HostConfig {
   if (name !== undefined) return hostNamed(folder, name);
   if (!existsSync(folder)) throw new UsageError(`${folder}: there is no such folder`);
-  const names = readdirSync(folder)
-    .flatMap((file) => /^Pulumi\.(.+)\.yaml$/.exec(file)?.[1] ?? [])
-    .filter((stack) =>
-      /^\s*["']?slot:host["']?\s*:/m.test(textOf(join(folder, `Pulumi.${stack}.yaml`)) ?? ''),
-    );
+  const names = stacksIn(folder, 'host');
   const [only] = names;
   if (only !== undefined && names.length === 1) return hostNamed(folder, only);
   const choice =
