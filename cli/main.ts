@@ -33,11 +33,11 @@ const commands: Readonly<Record<string, Command>> = {
       (await import('./host-program.ts')).status(folder, operands[0], json),
   },
   plan: {
-    operands: '<stack>',
-    summary: 'what a shape becomes: unit, environment and engine identity; asks no host',
-    least: 1,
-    most: 1,
-    run: async ({ folder, operands: [stack = ''] }) => (await import('./plan.ts')).plan(folder, stack),
+    operands: '[<stack> …]',
+    summary: 'what shapes become, and what the rules say of them; asks no host; default: all',
+    least: 0,
+    most: Number.POSITIVE_INFINITY,
+    run: async ({ folder, operands }) => (await import('./plan.ts')).plan(folder, operands),
   },
   preflight: {
     operands: '<stack>',

@@ -1,28 +1,65 @@
 import { draftedShape } from '../components/planned-shape.ts';
+import { stacksIn } from '../components/stack-list.ts';
 import { ConfigurationError } from '../shape/configuration.ts';
 import { releaseIdOf } from '../shape/release.ts';
 import { renderEnvironment } from '../shape/render.ts';
 import { refusalsIn, reviewOf } from '../shape/review.ts';
 import { reviewText } from '../shape/review-text.ts';
+import { UsageError } from './usage.ts';
 
-/** Prints what the shape becomes on its host and what the rules say of it, from the files alone. */
-export async function plan(folder: string, stack: string): Promise<number> {
-  const { release, missing } = draftedShape(folder, stack);
-  const review = reviewOf(release);
-  process.stdout.write(
-    [
+/** What a shape becomes, and whether it may be tried as it stands. */
+export interface Plan {
+  readonly text: string;
+  /** What keeps it from being tried: missing or wrong values; empty where a rule alone refuses it. */
+  readonly complaints: string;
+  readonly mayBeTried: boolean;
+}
+
+/**
+ * Prints what shapes become on their hosts and what the rules say of them, from the files alone.
+ *
+ * @param stacks default: all shapes of the folder
+ * @returns the exit code: 1 where a value is missing or wrong, or a rule refuses
+ */
+export async function plan(folder: string, stacks: readonly string[]): Promise<number> {
+  const wanted = stacks.length === 0 ? stacksIn(folder, 'shape') : stacks;
+  if (wanted.length === 0)
+    throw new UsageError(`${folder}: no file Pulumi.<stack>.yaml there has slot:shape`);
+  let exitCode = 0;
+  for (const stack of wanted) {
+    const { text, complaints, mayBeTried } = planOf(folder, stack);
+    process.stdout.write(text);
+    process.stderr.write(complaints);
+    if (!mayBeTried) exitCode = 1;
+  }
+  return exitCode;
+}
+
+export function planOf(folder: string, stack: string): Plan {
+  try {
+    const { release, missing } = draftedShape(folder, stack);
+    const review = reviewOf(release);
+    const lines = [
       `# ${stack}: release ${releaseIdOf(release)}`,
       `# engine identity ${release.engineIdentity}`,
       ...(missing.length === 0 ? [] : ['# drawn with placeholders for what the operator has not supplied']),
-      '# review',
-      ...(review.violations.length === 0 ? ['no rule is broken'] : []),
+      '',
+      '# rules',
+      ...(review.violations.length === 0 ? ['none is broken'] : []),
       ...reviewText(review),
+      '',
       `# ${release.service}.service`,
       release.unit,
       '# environment of the engine',
       renderEnvironment(release.environment, release.secrets),
-    ].join('\n'),
-  );
-  if (missing.length > 0) throw new ConfigurationError(missing);
-  return refusalsIn(review).length === 0 ? 0 : 1;
+    ];
+    return {
+      text: lines.join('\n'),
+      complaints: missing.length === 0 ? '' : `${new ConfigurationError(missing).message}\n`,
+      mayBeTried: missing.length === 0 && refusalsIn(review).length === 0,
+    };
+  } catch (error) {
+    if (!(error instanceof ConfigurationError)) throw error;
+    return { text: '', complaints: `${error.message}\n`, mayBeTried: false };
+  }
 }

@@ -1,5 +1,5 @@
 import { mkdtempSync, rmSync } from 'node:fs';
-import { readFile, writeFile } from 'node:fs/promises';
+import { readFile, symlink, writeFile } from 'node:fs/promises';
 import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -193,11 +193,14 @@ async function showPlans(): Promise<void> {
     vllm: `sha256:${'1'.repeat(64)}`,
     r9v: `sha256:${'2'.repeat(64)}`,
   };
+  for (const data of ['models', 'images']) {
+    await symlink(join(import.meta.dirname, '..', data), join(temporary, data));
+  }
   await write(hostStack, hostChanges(example));
   for (const stack of shapeStacks) {
     title(`npx slot plan ${stack}`, '1 s');
     await write(stack, shapeChanges(stack, example, images, temporary));
-    await plan(temporary, stack);
+    await plan(temporary, [stack]);
   }
 
   async function write(stack: string, changes: Parameters<typeof laidOver>[1]): Promise<void> {

@@ -62,7 +62,7 @@ describe('the command line', () => {
     expect(exitCode).toBe(0);
     for (const command of [
       'status [<host>] [--json]',
-      'plan <stack>',
+      'plan [<stack> …]',
       'preflight <stack>',
       'rollback',
       'release forgive',
@@ -75,8 +75,8 @@ describe('the command line', () => {
     [['statsu'], 'did you mean "status"'],
     [['release', 'forgiv', 'abc'], 'did you mean "release forgive"'],
     [['release'], 'did you mean "release forgive"'],
-    [['plan'], 'usage: slot plan <stack>'],
-    [['plan', 'a', 'b'], 'usage: slot plan <stack>'],
+    [['preflight'], 'usage: slot preflight <stack>'],
+    [['preflight', 'a', 'b'], 'usage: slot preflight <stack>'],
     [['plan', 'a', '--json'], 'slot plan has no --json'],
     [['status', '--jsno'], "Unknown option '--jsno'"],
     [['release', 'forgive'], 'usage: slot release forgive <release> [<host>]'],
