@@ -18,10 +18,15 @@ export class ByteSize {
     this.bytes = bytes;
   }
 
-  /** Undefined when the text is not wholly a number of whole bytes with one of the units B, KiB, MiB, GiB, TiB. */
+  /**
+   * Undefined when the text is not wholly a number with one of the units B, KiB, MiB, GiB, TiB. A part of a unit
+   * becomes the nearest whole number of bytes, as sizes on record are rounded (`6.234 MiB`); half a byte is none.
+   */
   static parse(text: string): ByteSize | undefined {
-    const bytes = amount(text, bytesPerUnit);
-    return bytes === undefined || !Number.isSafeInteger(bytes) ? undefined : new ByteSize(bytes);
+    const exact = amount(text, bytesPerUnit);
+    if (exact === undefined || (/\d ?B$/.test(text) && !Number.isInteger(exact))) return undefined;
+    const bytes = Math.round(exact);
+    return Number.isSafeInteger(bytes) ? new ByteSize(bytes) : undefined;
   }
 }
 

@@ -8,6 +8,9 @@ describe('ByteSize', () => {
     ['230 GiB', 246_960_619_520],
     ['1.5 GiB', 1_610_612_736],
     ['0 B', 0],
+    ['6.234 MiB', 6_536_823],
+    ['0.05 GiB', 53_687_091],
+    ['1.50 KiB', 1536],
   ])('reads %s', (text, bytes) => expect(ByteSize.parse(text)?.bytes).toBe(bytes));
 
   it.each([
