@@ -3,17 +3,128 @@ import { byteSizeSchema } from './quantities.ts';
 import { nameSchema, nonEmptyLineSchema } from './text.ts';
 
 /** What is on record of a model, whichever shape serves it; sizes by this schema. */
-function modelSchemaWith<S extends z.ZodType<number>>(_bytes: S) {
+function modelSchemaWith<S extends z.ZodType<number>>(bytes: S) {
   return z.strictObject({
-    name: nonEmptyLineSchema,
-    /** By which the rules know it. */
-    family: nameSchema,
-    /** Some of its layers attend linearly and keep a state instead of a cache; default false. */
-    hybrid: z.boolean().default(false),
-    /** Parsers that understand its tool calls, the one to use first; default: not known. */
-    toolParsers: z.array(nonEmptyLineSchema).default([]),
-    /** Parsers that tell its thinking from its answer, the one to use first; default: not known. */
-    reasoningParsers: z.array(nonEmptyLineSchema).default([]),
+    name: nonEmptyLineSchema.describe('As people call it.'),
+    family: nameSchema.describe('By which the rules know it.'),
+    hybrid: z
+      .boolean()
+      .default(false)
+      .describe('Some of its layers attend linearly and keep a state instead of a cache.'),
+    toolParsers: z
+      .array(nonEmptyLineSchema)
+      .default([])
+      .describe('Parsers that understand its tool calls, the one to use first; empty: not known.'),
+    reasoningParsers: z
+      .array(nonEmptyLineSchema)
+      .default([])
+      .describe('Parsers that tell its thinking from its answer, the one to use first; empty: not known.'),
+    experts: z
+      .strictObject({
+        layers: z.int().positive().describe('Layers that have experts.'),
+        perLayer: z.int().positive().describe('Experts of one layer.'),
+        perToken: z.int().positive().optional().describe('Experts that a token goes through.'),
+      })
+      .optional()
+      .describe('Of a mixture of experts; without it: not known, or it is none.'),
+    memory: memorySchemaWith(bytes)
+      .optional()
+      .describe('What its engine was seen to need when its experts are offloaded; without it: nothing is.'),
+  });
+}
+
+/** Measured in bytes with one number of ranks; per rank unless said. */
+function memorySchemaWith<S extends z.ZodType<number>>(bytes: S) {
+  /** Bytes that grow with a number of tokens, beside what was read off the engine. */
+  const law = z.strictObject({
+    bytesPerToken: bytes.describe('Added by each token.'),
+    fixed: bytes
+      .optional()
+      .describe('Needed at any number of tokens; without it: not known apart, counted as none.'),
+    recorded: z
+      .array(
+        z.strictObject({
+          tokens: z.int().positive().describe('At this number of tokens.'),
+          bytes: bytes.describe('This was read off.'),
+        }),
+      )
+      .default([])
+      .describe('What the engine said or was seen to take, kept beside what the law gives.'),
+  });
+  return z.strictObject({
+    tensorParallel: z.int().positive().describe('Ranks with which all of this was measured.'),
+    gpuMemory: bytes.optional().describe('Of each GPU on which it was measured.'),
+    expertSlot: bytes.describe('Of one expert, on one rank.'),
+    pinned: z
+      .strictObject({
+        recorded: bytes.optional().describe('Host memory that was pinned by one rank.'),
+        roundedToPowerOfTwo: z
+          .boolean()
+          .default(false)
+          .describe('The allocator rounds each pinned block up to a power of two.'),
+        expertsPerBlock: z
+          .int()
+          .positive()
+          .default(1)
+          .describe(
+            "Experts that are pinned as one block: 1 for a block an expert, a layer's for a block a layer.",
+          ),
+      })
+      .prefault({})
+      .describe('Host memory that holds the experts.'),
+    arenas: z
+      .array(
+        z.strictObject({
+          utilization: z.number().gt(0).lte(1).optional().describe('With this part of the GPU claimed.'),
+          preciseMemory: z.boolean().optional().describe('With or without the precise plan of the arena.'),
+          maxModelLength: z.int().positive().optional().describe('At this length.'),
+          speculation: nonEmptyLineSchema
+            .optional()
+            .describe('With this method of speculative decoding; without it: none was used.'),
+          arena: bytes.describe('GPU memory that held experts.'),
+          slots: z.int().positive().optional().describe('Experts that were said to fit into it.'),
+        }),
+      )
+      .default([])
+      .describe('Arenas that were seen. What a shape has in another way is not known of its arena.'),
+    speculationCost: z
+      .array(
+        z.strictObject({
+          method: nonEmptyLineSchema.describe('Method of speculative decoding.'),
+          maxModelLength: z
+            .int()
+            .positive()
+            .optional()
+            .describe('At this length; without it: not on record.'),
+          arena: bytes.describe('What the arena lost.'),
+        }),
+      )
+      .default([])
+      .describe('What speculative decoding was seen to cost.'),
+    reserve: law.describe('KV cache that the plan of the experts leaves room for, by length.'),
+    drafterReserve: law
+      .extend({
+        methods: z
+          .array(nonEmptyLineSchema)
+          .min(1)
+          .describe('Methods that bring a drafter with a cache of its own.'),
+      })
+      .optional()
+      .describe('The same where a drafter has a cache of its own.'),
+    cap: law.describe('KV cache that the engine allows itself, by length.'),
+    need: law.describe('KV cache without which it does not boot, by length.'),
+    mtpNeed: law.optional().describe('The same with multi-token prediction.'),
+    activation: law
+      .extend({
+        killed: z
+          .strictObject({
+            tokens: z.int().positive().describe('Batched tokens.'),
+            utilization: z.number().gt(0).lte(1).describe('Part of the GPU that was claimed.'),
+          })
+          .optional()
+          .describe('A boot that died of it.'),
+      })
+      .describe('GPU memory at the peak of the profile run, by batched tokens.'),
   });
 }
 
@@ -23,3 +134,4 @@ export const modelFileSchema = modelSchemaWith(byteSizeSchema.transform(({ bytes
 /** As a release carries it, sizes in bytes. */
 export const modelSchema = modelSchemaWith(z.number().nonnegative());
 export type Model = z.infer<typeof modelSchema>;
+export type MemoryRecord = NonNullable<Model['memory']>;
