@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { payloadFactsSchema } from './payload-facts.ts';
 import { claimSchema } from './release.ts';
 
 /** How a transaction ended. The agent's exit codes say the same, see `exitCodes`. */
@@ -133,5 +134,17 @@ export const inspectionSchema = z.strictObject({
   preflight: z.array(z.strictObject({ check: z.string(), at: z.string(), result: z.string() })),
   memAvailableBytes: z.int(),
   gpus: z.array(z.strictObject({ pci: z.string(), vramTotalBytes: z.int(), vramUsedBytes: z.int() })),
+  /** The host's memory beyond MemAvailable; absent in answers of agents of before there was a memory plan. */
+  memory: z
+    .strictObject({
+      totalBytes: z.int(),
+      /** MemAvailable, and what the engine that runs now gives back when it is stopped. */
+      afterStopBytes: z.int(),
+      /** What all GPU drivers may allocate of the host's memory; null: the kernel shows no such limit. */
+      gpuPagesBytes: z.int().nullable(),
+    })
+    .optional(),
+  /** Of the wanted release's payload; null: it is of a kind that says nothing, or a finding says why not. */
+  payload: payloadFactsSchema.nullable().optional(),
 });
 export type Inspection = z.infer<typeof inspectionSchema>;

@@ -1,5 +1,6 @@
+import type { Measured } from './measured.ts';
 import type { Release } from './release.ts';
-import type { Measured, Rule } from './rules/rule.ts';
+import type { Rule } from './rules/rule.ts';
 import { rules } from './rules/rules.ts';
 
 /** A rule that a release breaks. */

@@ -1,14 +1,10 @@
+import type { Measured } from '../measured.ts';
 import type { Release } from '../release.ts';
 import type { RuleId } from './rule-ids.ts';
 
-/** What a host knows better than a file; undefined: the host was not asked. */
-export interface Measured {
-  /** `quant_method` of the payload's `config.json`; undefined: it has none. */
-  readonly quantization: string | undefined;
-}
-
 export interface RuleSubject {
   readonly release: Release;
+  /** What a host knows better than a file; undefined: the host was not asked. */
   readonly measured: Measured | undefined;
 }
 

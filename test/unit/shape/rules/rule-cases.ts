@@ -1,8 +1,8 @@
 import type { HostConfig } from '../../../../shape/host.ts';
+import type { Measured } from '../../../../shape/measured.ts';
 import type { Model } from '../../../../shape/model.ts';
 import { planRelease } from '../../../../shape/plan.ts';
 import type { Release } from '../../../../shape/release.ts';
-import type { Measured } from '../../../../shape/rules/rule.ts';
 import type { RuleId } from '../../../../shape/rules/rule-ids.ts';
 import type { ShapeConfig } from '../../../../shape/shape.ts';
 import { readTemplates } from '../../../../templates/templates.ts';
