@@ -1,12 +1,29 @@
 import { join, resolve } from 'node:path';
-import { ConfigurationError, loadModel, type StackFile } from '../shape/configuration.ts';
+import {
+  ConfigurationError,
+  companionsOf,
+  draft,
+  load,
+  loadModel,
+  type Source,
+  type StackFile,
+} from '../shape/configuration.ts';
 import type { HostConfig } from '../shape/host.ts';
 import type { Model } from '../shape/model.ts';
 import { planRelease } from '../shape/plan.ts';
-import type { Problem } from '../shape/problems.ts';
+import { allOf, type Problem, shorten } from '../shape/problems.ts';
 import type { Release } from '../shape/release.ts';
+import { nameSchema } from '../shape/text.ts';
 import { readTemplates } from '../templates/templates.ts';
-import { draftedHost, draftedStackFile, hostNamed, textOf } from './stack-files.ts';
+import {
+  draftedHost,
+  type Handed,
+  handedSource,
+  hostNamed,
+  loginFor,
+  stackSource,
+  textOf,
+} from './stack-files.ts';
 
 /** A shape with the machine that serves it. */
 export interface PlannedShape {
@@ -22,38 +39,90 @@ export interface DraftedShape extends PlannedShape {
 
 type ShapeFile = Extract<StackFile, { kind: 'shape' }>;
 
+/** What a stack's configuration comes to: a machine, or a shape with the machine that serves it. */
+export type PlannedStack =
+  | { readonly kind: 'host'; readonly host: HostConfig }
+  | ({ readonly kind: 'shape' } & PlannedShape);
+
+/**
+ * What the values come to that Pulumi hands over; of a shape with its host, templates, model and patches.
+ *
+ * @throws ConfigurationError with everything that is wrong in all of their files, at once
+ */
+export function plannedStack(projectFolder: string, stack: string, handed: Handed): PlannedStack {
+  const source = handedSource(projectFolder, stack, handed);
+  const { file, host, model } = loadAll(projectFolder, source);
+  if (file.kind === 'host') return file;
+  return { kind: 'shape', ...render(projectFolder, stack, file, present(host), model) };
+}
+
 /**
  * Renders a shape's release with the host file, the templates, the model and the patches that lie in the project.
  *
- * @throws ConfigurationError with everything that is wrong, at once
+ * @throws ConfigurationError with everything that is wrong in all of their files, at once
  */
-export function plannedShape(projectFolder: string, stack: string, file: ShapeFile): PlannedShape {
-  const { shape, hostsFolder = '.' } = file;
-  const host = hostNamed(resolve(projectFolder, hostsFolder), shape.host);
-  const patches = patchTexts(projectFolder, shape.patches);
-  const model = modelOf(projectFolder, stack, shape.model);
-  return { host, release: planRelease({ host, shape, stack, templates: readTemplates(), model, patches }) };
+export function plannedShape(projectFolder: string, stack: string): PlannedShape {
+  const { file, host, model } = loadAll(projectFolder, stackSource(projectFolder, stack));
+  const shapeFile = asShape(file, stack);
+  return render(projectFolder, stack, shapeFile, present(host), model);
 }
 
 /**
  * The same from the files alone, where values and diffs that only the operator can supply may be missing.
  *
- * @throws ConfigurationError with everything else that is wrong, at once
+ * @throws ConfigurationError with everything else that is wrong in all of their files, at once, and what is missing
  */
 export function draftedShape(projectFolder: string, stack: string): DraftedShape {
-  const drafted = draftedStackFile(projectFolder, stack);
+  const source = stackSource(projectFolder, stack);
+  const { host: name, hostsFolder = '.', model: modelName } = companionsOf(source);
+  const [drafted, hostDraft, model] = allOf(
+    () => draft(source, loginFor(projectFolder, source)),
+    () => (name === undefined ? undefined : draftedHost(resolve(projectFolder, hostsFolder), name)),
+    () => modelOf(projectFolder, source.file, modelName),
+  );
   const file = asShape(drafted.file, stack);
-  const { hostsFolder = '.' } = file;
-  const { host, missing } = draftedHost(resolve(projectFolder, hostsFolder), file.shape.host);
+  const { host, missing } = present(hostDraft);
   const patches = patchTexts(projectFolder, file.shape.patches);
-  const absent = file.shape.patches.filter((name) => !patches.has(name));
-  const shape = { ...file.shape, patches: file.shape.patches.filter((name) => patches.has(name)) };
-  const model = modelOf(projectFolder, stack, shape.model);
+  const absent = file.shape.patches.filter((patch) => !patches.has(patch));
+  const shape = { ...file.shape, patches: file.shape.patches.filter((patch) => patches.has(patch)) };
   return {
-    host,
-    release: planRelease({ host, shape, stack, templates: readTemplates(), model, patches }),
-    missing: [...missing, ...drafted.missing, ...absent.map((name) => absentPatch(stack, name))],
+    ...render(projectFolder, stack, { ...file, shape }, host, model),
+    missing: [...missing, ...drafted.missing, ...absent.map((patch) => absentPatch(source.file, patch))],
   };
+}
+
+interface LoadedFiles {
+  readonly file: StackFile;
+  readonly host: HostConfig | undefined;
+  readonly model: Model | undefined;
+}
+
+/** A stack's configuration and the files that it names. */
+function loadAll(projectFolder: string, source: Source): LoadedFiles {
+  const { host: name, hostsFolder = '.', model: modelName } = companionsOf(source);
+  const [file, host, model] = allOf(
+    () => load(source, loginFor(projectFolder, source)),
+    () => (name === undefined ? undefined : hostNamed(resolve(projectFolder, hostsFolder), name)),
+    () => modelOf(projectFolder, source.file, modelName),
+  );
+  return { file, host, model };
+}
+
+function render(
+  projectFolder: string,
+  stack: string,
+  { shape }: ShapeFile,
+  host: HostConfig,
+  model: Model | undefined,
+): PlannedShape {
+  const patches = patchTexts(projectFolder, shape.patches);
+  return { host, release: planRelease({ host, shape, stack, templates: readTemplates(), model, patches }) };
+}
+
+/** A shape that is valid names its host. */
+function present<T>(value: T | undefined): T {
+  if (value === undefined) throw new Error('a valid shape without host');
+  return value;
 }
 
 /** @throws ConfigurationError where the file describes a host */
@@ -78,9 +147,9 @@ function patchTexts(projectFolder: string, names: readonly string[]): ReadonlyMa
   return new Map(texts);
 }
 
-function absentPatch(stack: string, name: string): Problem {
+function absentPatch(file: string, name: string): Problem {
   return {
-    file: `Pulumi.${stack}.yaml`,
+    file,
     key: 'slot:shape.patches',
     value: name,
     limit: 'must be a file below patches/',
@@ -88,16 +157,17 @@ function absentPatch(stack: string, name: string): Problem {
   };
 }
 
-function modelOf(projectFolder: string, stack: string, name: string | undefined): Model | undefined {
+function modelOf(projectFolder: string, shapeFile: string, name: string | undefined): Model | undefined {
   if (name === undefined) return undefined;
   const file = `models/${name}.yaml`;
-  const text = textOf(join(projectFolder, file));
+  // A name that is none is told of as such.
+  const text = nameSchema.safeParse(name).success ? textOf(join(projectFolder, file)) : undefined;
   if (text !== undefined) return loadModel(file, text);
   throw new ConfigurationError([
     {
-      file: `Pulumi.${stack}.yaml`,
+      file: shapeFile,
       key: 'slot:shape.model',
-      value: name,
+      value: shorten(name),
       limit: 'must be the name of a file in models/',
       remedy: `write ${file}, or leave the key out`,
     },

@@ -1,50 +1,69 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { isDeepStrictEqual } from 'node:util';
+import { join, relative, resolve } from 'node:path';
 import {
   ConfigurationError,
+  companionsOf,
   type DraftedStackFile,
-  draftStackFile,
-  loadStackFile,
+  draft,
+  load,
+  loginOf,
+  openStackFile,
+  openValues,
   type Problem,
-  parseHost,
-  parseShape,
+  type Source,
   type StackFile,
 } from '../shape/configuration.ts';
 import type { HostConfig } from '../shape/host.ts';
-import { readStrictYaml } from '../shape/strict-yaml.ts';
+import { at } from '../shape/operator-supplied.ts';
+import { nearest } from '../shape/schema-keys.ts';
+import { stacksIn } from './stack-list.ts';
 
 /** Folder of the stack files of experiments, for `--config-file`. */
 export const experimentsFolder = 'experiments';
 
-/** Values of the namespace `slot:` as Pulumi hands them over; undefined: not set. */
-export interface HandedValues {
-  readonly host: unknown;
-  readonly shape: unknown;
-  readonly hostsFolder: string | undefined;
+/** What Pulumi hands over: values, not their text, and not of which file they are (`--config-file`). */
+export interface Handed {
+  /** By full key, e.g. `slot:shape`: text, or for a list or a map its JSON. Secrets are decrypted. */
+  readonly values: Readonly<Record<string, string>>;
+  /** Keys of the values that hold a secret, at any depth. */
+  readonly secretKeys: readonly string[];
 }
 
 /**
- * What the stack describes. Pulumi hands over values, not their text, and does not say which file they are of
- * (`--config-file`). Where they are those of `Pulumi.<stack>.yaml` that file is read as strictly as its text
- * allows; where they are not, its disputed words may be the reason, otherwise the values alone count.
+ * The configuration of a stack. Where the values are those of `Pulumi.<stack>.yaml`, or of the experiment of this
+ * name, that file is read as strictly as its text allows; where they are not, its disputed words may be the
+ * reason, otherwise the values alone count.
  *
- * @throws ConfigurationError with everything that is wrong, at once
+ * @throws ConfigurationError where a file is not YAML, or its words are disputed
  */
-export function configurationOf(projectFolder: string, stack: string, handed: HandedValues): StackFile {
-  const file = stackFileName(stack);
-  const text = textOf(join(projectFolder, file));
-  const nothingHanded = Object.values(handed).every((value) => value === undefined);
-  if (text !== undefined) {
-    const yaml = readStrictYaml(file, text);
-    if (nothingHanded || isDeepStrictEqual(valuesIn(yaml.content), handed)) return loadStackFile(file, text);
-    const disputes = ['slot:host', 'slot:shape'].flatMap((key) => yaml.disputesBelow(['config', key], key));
-    if (disputes.length > 0) throw new ConfigurationError(disputes);
+export function handedSource(projectFolder: string, stack: string, { values, secretKeys }: Handed): Source {
+  const config = Object.fromEntries(Object.entries(values).map(([key, text]) => [key, parsed(text)]));
+  const own = ownKeysOf(config);
+  if (own.length === 0) return stackSource(projectFolder, stack);
+  const [beside, experiment] = stackPlaces(projectFolder, stack).map(sourceAt);
+  for (const source of [beside, experiment]) {
+    const keys = ownKeysOf(source?.config);
+    const isSame =
+      keys.length === own.length && keys.every((key) => isReadAs(at(source?.config, [key]), config[key]));
+    if (source !== undefined && isSame) return source;
   }
-  if (nothingHanded) return stackFile(projectFolder, stack);
-  const { host, shape, hostsFolder } = handed;
-  if (shape === undefined) return { kind: 'host', host: parseHost(host, file) };
-  return { kind: 'shape', shape: parseShape(shape, file), hostsFolder };
+  if (beside !== undefined && beside.problems.length > 0) throw new ConfigurationError(beside.problems);
+  return openValues(stackFileName(stack), config, secretKeys);
+}
+
+function ownKeysOf(config: unknown): readonly string[] {
+  return config !== null && typeof config === 'object'
+    ? Object.keys(config).filter((key) => key.startsWith('slot:'))
+    : [];
+}
+
+/** @throws ConfigurationError where there is no such file, or it is not YAML */
+export function stackSource(folder: string, stack: string): Source {
+  for (const path of stackPlaces(folder, stack)) {
+    const found = sourceAt(path);
+    if (found !== undefined) return found;
+  }
+  throw new ConfigurationError([absentStack(folder, stack)]);
 }
 
 /**
@@ -53,29 +72,30 @@ export function configurationOf(projectFolder: string, stack: string, handed: Ha
  * @throws ConfigurationError with everything that is wrong, at once
  */
 export function stackFile(folder: string, stack: string): StackFile {
-  return loadStackFile(...foundStackFile(folder, stack));
+  const source = stackSource(folder, stack);
+  return load(source, loginFor(folder, source));
 }
 
 /**
  * The same for a review: what only the operator can supply may be missing.
  *
- * @throws ConfigurationError with everything else that is wrong, at once
+ * @throws ConfigurationError with everything else that is wrong, at once, and what is missing
  */
 export function draftedStackFile(folder: string, stack: string): DraftedStackFile {
-  return draftStackFile(...foundStackFile(folder, stack));
+  const source = stackSource(folder, stack);
+  return draft(source, loginFor(folder, source));
 }
 
-/** Beside the project's other stack files, or among its experiments. */
-function foundStackFile(folder: string, stack: string): [path: string, text: string] {
-  for (const place of [folder, join(folder, experimentsFolder)]) {
-    const path = join(place, stackFileName(stack));
-    const text = textOf(path);
-    if (text !== undefined) return [path, text];
+/** Words after `ssh` that reach the host of a shape, as far as its file says; whatever else is wrong with it. */
+export function loginFor(projectFolder: string, source: Source): string | undefined {
+  const { host, hostsFolder = '.' } = companionsOf(source);
+  if (host === undefined) return undefined;
+  try {
+    return loginOf(stackSource(resolve(projectFolder, hostsFolder), host));
+  } catch (error) {
+    if (error instanceof ConfigurationError) return undefined;
+    throw error;
   }
-  const remedy =
-    'write slot:host (a machine) or slot:shape (what one serves) into it; README.md says where the keys are';
-  const file = join(folder, stackFileName(stack));
-  throw new ConfigurationError([{ file, key: '', value: undefined, limit: 'must exist', remedy }]);
 }
 
 /**
@@ -84,19 +104,19 @@ function foundStackFile(folder: string, stack: string): [path: string, text: str
  * @throws ConfigurationError with everything that is wrong, at once
  */
 export function hostNamed(folder: string, name: string): HostConfig {
-  return hostIn(stackFile(folder, name), folder, name);
+  return hostIn(load(stackSource(folder, name)), folder, name);
 }
 
 /**
  * The same for a review: what only the operator can supply may be missing.
  *
- * @throws ConfigurationError with everything else that is wrong, at once
+ * @throws ConfigurationError with everything else that is wrong, at once, and what is missing
  */
 export function draftedHost(
   folder: string,
   name: string,
 ): { readonly host: HostConfig; readonly missing: readonly Problem[] } {
-  const { file, missing } = draftedStackFile(folder, name);
+  const { file, missing } = draft(stackSource(folder, name));
   return { host: hostIn(file, folder, name), missing };
 }
 
@@ -113,20 +133,88 @@ function hostIn(loaded: StackFile, folder: string, name: string): HostConfig {
   ]);
 }
 
+/** Beside the project's other stack files, or among its experiments. */
+function stackPlaces(folder: string, stack: string): readonly string[] {
+  return [folder, join(folder, experimentsFolder)].map((place) => join(place, stackFileName(stack)));
+}
+
+function sourceAt(path: string): Source | undefined {
+  const text = textOf(path);
+  return text === undefined ? undefined : openStackFile(spelledFromHere(path), text);
+}
+
+/** As a person in the project's folder would write it. */
+function spelledFromHere(path: string): string {
+  const near = relative('.', path);
+  return near.startsWith('..') ? path : near;
+}
+
+function absentStack(folder: string, stack: string): Problem {
+  const places = [folder, join(folder, experimentsFolder)];
+  const known = places.flatMap((place) => [...stacksIn(place, 'host'), ...stacksIn(place, 'shape')]);
+  const meant = nearest(stack, known);
+  return {
+    file: spelledFromHere(join(folder, stackFileName(stack))),
+    key: '',
+    value: undefined,
+    limit: 'must exist',
+    remedy: [
+      ...(meant === undefined ? [] : [`did you mean ${meant}?`]),
+      known.length === 0 ? `no stack file lies in ${folder}` : `known here: ${known.join(', ')}`,
+      'a new one: write slot:host (a machine) or slot:shape (what one serves) into it; docs/configuration.md has the keys',
+    ].join('\n'),
+  };
+}
+
 function stackFileName(stack: string): string {
   return `Pulumi.${stack}.yaml`;
 }
 
-/** Undefined: there is no such file. */
+/**
+ * Undefined: there is no such file.
+ *
+ * @throws ConfigurationError where it is not UTF-8
+ */
 export function textOf(path: string): string | undefined {
-  return existsSync(path) ? readFileSync(path, 'utf8') : undefined;
+  if (!existsSync(path)) return undefined;
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(path));
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+    const limit = 'must be UTF-8';
+    throw new ConfigurationError([
+      { file: path, key: '', value: undefined, limit, remedy: 'save it as UTF-8' },
+    ]);
+  }
 }
 
-function valuesIn(content: unknown): HandedValues {
-  const config = (content as { config?: Record<string, unknown> } | null)?.config ?? {};
-  return {
-    host: config['slot:host'],
-    shape: config['slot:shape'],
-    hostsFolder: config['slot:hostsFolder'] as string | undefined,
-  };
+function parsed(text: string): unknown {
+  try {
+    const value: unknown = JSON.parse(text);
+    return value !== null && typeof value === 'object' ? value : text;
+  } catch {
+    return text;
+  }
+}
+
+/** Whether Pulumi makes `handed` of what a file holds: secrets are decrypted, a scalar at the top is text. */
+function isReadAs(written: unknown, handed: unknown): boolean {
+  if (typeof handed === 'string' && isEncrypted(written)) return true;
+  if (written === null || typeof written !== 'object' || handed === null || typeof handed !== 'object') {
+    return written === handed || (typeof handed === 'string' && String(written) === handed);
+  }
+  const [keys, others] = [Object.keys(written), Object.keys(handed)];
+  return (
+    Array.isArray(written) === Array.isArray(handed) &&
+    keys.length === others.length &&
+    keys.every(
+      (key) =>
+        Object.hasOwn(handed, key) &&
+        isReadAs((written as Record<string, unknown>)[key], (handed as Record<string, unknown>)[key]),
+    )
+  );
+}
+
+function isEncrypted(value: unknown): boolean {
+  return value !== null && typeof value === 'object' && Object.keys(value).join() === 'secure';
 }

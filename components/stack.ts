@@ -1,7 +1,6 @@
 import * as pulumi from '@pulumi/pulumi';
 import { ConfigurationError } from '../shape/configuration.ts';
-import { plannedShape } from './planned-shape.ts';
-import { configurationOf } from './stack-files.ts';
+import { plannedStack } from './planned-shape.ts';
 
 /**
  * Builds what the stack's configuration describes: a host, or a shape that a host serves.
@@ -10,22 +9,20 @@ import { configurationOf } from './stack-files.ts';
  */
 export async function buildStack(projectFolder: string): Promise<object> {
   const stack = pulumi.getStack();
-  const config = new pulumi.Config('slot');
   try {
-    const file = configurationOf(projectFolder, stack, {
-      host: config.getObject('host'),
-      shape: config.getObject('shape'),
-      hostsFolder: config.get('hostsFolder'),
+    const planned = plannedStack(projectFolder, stack, {
+      values: pulumi.runtime.allConfig(),
+      // The SDK says it to nobody; the language host sets it beside the values.
+      secretKeys: JSON.parse(process.env.PULUMI_CONFIG_SECRET_KEYS ?? '[]') as readonly string[],
     });
-    if (file.kind === 'host') {
+    if (planned.kind === 'host') {
       const { createHost } = await import('./host.ts');
       const { host, user, service, agent, agentVersion, podmanVersion, systemdVersion, imageStore } =
-        await createHost(file.host, stack);
+        await createHost(planned.host, stack);
       return { host, user, service, agent, agentVersion, podmanVersion, systemdVersion, imageStore };
     }
-    const planned = plannedShape(projectFolder, stack, file);
     const { serveShape } = await import('./serve.ts');
-    const secretValues = config.getSecretObject<Record<string, string>>('secrets');
+    const secretValues = new pulumi.Config('slot').getSecretObject<Record<string, string>>('secrets');
     return (await serveShape(projectFolder, stack, planned, secretValues)).outputs();
   } catch (error) {
     // A problem of the configuration is told to the operator as it is, without a stack trace.

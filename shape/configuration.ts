@@ -1,13 +1,47 @@
+import * as z from 'zod';
 import { type HostConfig, hostSchema } from './host.ts';
 import { type Model, modelFileSchema } from './model.ts';
-import { at } from './operator-supplied.ts';
-import { ConfigurationError, type Problem } from './problems.ts';
-import { unknownKeyRemedy } from './schema-keys.ts';
-import { type ShapeConfig, shapeSchema } from './shape.ts';
-import { readStrictYaml } from './strict-yaml.ts';
+import { at, loginTo, optionsFor } from './operator-supplied.ts';
+import { ConfigurationError, type Path, type Problem, shorten, spell } from './problems.ts';
+import { nearest, unknownKeyRemedy } from './schema-keys.ts';
+import { type ShapeConfig, shapeSchema, variableSchema } from './shape.ts';
+import { type Fault, readStrictYaml, type StrictYaml } from './strict-yaml.ts';
+import { nonEmptyLineSchema } from './text.ts';
 import { dataOf, draftOf, type Subject, type Validated, validate } from './validation.ts';
 
 export { ConfigurationError, type Problem } from './problems.ts';
+
+/** Keys of the namespace `slot:`. Those of other namespaces belong to their packages. */
+export const ownKeysSchema = z.strictObject({
+  'slot:host': hostSchema.optional().describe('What is true of a machine, in the file of a host.'),
+  'slot:shape': shapeSchema
+    .optional()
+    .describe('A complete description of what is served, in the file of a shape.'),
+  'slot:hostsFolder': nonEmptyLineSchema
+    .optional()
+    .describe(
+      "Folder of the host's stack file, from the project's folder, in the file of a shape; without it that folder.",
+    ),
+  'slot:secrets': z
+    .record(
+      variableSchema,
+      z.strictObject({ secure: z.string().describe('As `pulumi config set --secret --path` writes it.') }),
+    )
+    .optional()
+    .describe("Values of the shape's `secrets`, each encrypted."),
+});
+
+/** A whole stack file. All but `config` is written by Pulumi. */
+export const stackFileSchema = z.strictObject({
+  config: ownKeysSchema.describe("The stack's configuration."),
+  encryptionsalt: z.string().optional().describe('Belongs to backend and passphrase.'),
+  encryptedkey: z.string().optional().describe('Belongs to the provider of secrets.'),
+  secretsprovider: z.string().optional().describe('What encrypts secrets, where it is no passphrase.'),
+  environment: z.json().optional().describe('Environments of Pulumi ESC.'),
+});
+
+const ownKeys = Object.keys(ownKeysSchema.shape);
+const pulumiKeys = Object.keys(stackFileSchema.shape);
 
 /** What a stack file describes: a machine, or what a machine serves. */
 export type StackFile =
@@ -19,12 +53,6 @@ export type StackFile =
       readonly hostsFolder: string | undefined;
     };
 
-/** Keys of the namespace `slot:`. */
-const ownKeys = ['slot:host', 'slot:shape', 'slot:hostsFolder', 'slot:secrets'];
-
-/** Keys of a stack file that Pulumi itself reads. */
-const pulumiKeys = ['config', 'encryptionsalt', 'encryptedkey', 'secretsprovider', 'environment'];
-
 /** A stack file in which placeholders stand for what the operator has not supplied yet. */
 export interface DraftedStackFile {
   readonly file: StackFile;
@@ -32,25 +60,94 @@ export interface DraftedStackFile {
   readonly missing: readonly Problem[];
 }
 
+/** A configuration of which nothing is believed yet. */
+export interface Source {
+  /** Its name for messages, `Pulumi.<stack>.yaml`. */
+  readonly file: string;
+  /** All values of `config:` by their keys, the namespace included. */
+  readonly config: unknown;
+  /** Keys of `config:` that hold a secret, at any depth: where the values are not of a text but decrypted. */
+  readonly secretKeys: readonly string[];
+  /** What is wrong with the text alone. */
+  readonly problems: readonly Problem[];
+  /** Text of a value as written; undefined: there is none, or it was not read from a text. */
+  sourceAt(path: Path): string | undefined;
+}
+
+/** What a configuration names, as far as it can be told. */
+export interface Companions {
+  readonly host: string | undefined;
+  readonly hostsFolder: string | undefined;
+  readonly model: string | undefined;
+}
+
 /**
- * Reads a stack file as strictly as its values matter: a word that YAML readers type differently is refused,
- * and so is every unknown key. `file` is its name for messages, `Pulumi.<stack>.yaml`.
+ * Opens a stack file as strictly as its values matter: a word that YAML readers type differently is a problem.
+ *
+ * @throws ConfigurationError where it is not YAML
+ */
+export function openStackFile(file: string, text: string): Source {
+  const yaml = readStrictYaml(file, text);
+  const config = at(yaml.content, ['config']);
+  return {
+    file,
+    config,
+    secretKeys: [],
+    problems: [
+      ...keysOf(yaml.content)
+        .filter((key) => !pulumiKeys.includes(key))
+        .map((key) => unknownKey(file, key, key, pulumiKeys)),
+      ...faultProblems(file, yaml),
+    ],
+    sourceAt: (path) => yaml.sourceAt(['config', ...path]),
+  };
+}
+
+/** The values that Pulumi hands over, instead of a text. */
+export function openValues(
+  file: string,
+  config: Readonly<Record<string, unknown>>,
+  secretKeys: readonly string[],
+): Source {
+  return { file, config, secretKeys, problems: [], sourceAt: () => undefined };
+}
+
+/** The files that a shape refers to, whatever else is wrong with it. */
+export function companionsOf({ config }: Source): Companions {
+  const textAt = (path: Path): string | undefined => {
+    const found = at(config, path);
+    return typeof found === 'string' && found !== '' ? found : undefined;
+  };
+  return {
+    host: textAt(['slot:shape', 'host']),
+    hostsFolder: textAt(['slot:hostsFolder']),
+    model: textAt(['slot:shape', 'model']),
+  };
+}
+
+/** Words after `ssh` that reach the host which a configuration describes; undefined: it does not say. */
+export function loginOf({ config }: Source): string | undefined {
+  return loginTo(at(config, ['slot:host']));
+}
+
+/**
+ * Reads what a configuration describes. `login`: words after `ssh` that reach the shape's host, for messages.
  *
  * @throws ConfigurationError with everything that is wrong, at once
  */
-export function loadStackFile(file: string, text: string): StackFile {
-  const { kind, problems, hostsFolder, subject } = openStackFile(file, text);
+export function load(source: Source, login?: string): StackFile {
+  const { kind, problems, hostsFolder, subject } = examine(source, login);
   if (kind === 'host') return { kind, host: dataOf(validate(hostSchema, subject), problems) };
   return { kind, shape: dataOf(validate(shapeSchema, subject), problems), hostsFolder };
 }
 
 /**
- * Reads a stack file for a review that needs no host: values that only the operator can supply may be missing.
+ * The same for a review that needs no host: values that only the operator can supply may be missing.
  *
  * @throws ConfigurationError with everything else that is wrong, at once, and what is missing
  */
-export function draftStackFile(file: string, text: string): DraftedStackFile {
-  const { kind, problems, hostsFolder, subject } = openStackFile(file, text);
+export function draft(source: Source, login?: string): DraftedStackFile {
+  const { kind, problems, hostsFolder, subject } = examine(source, login);
   const { completed, missing } = draftOf(subject);
   const whole = <T>(validated: Validated<T>): T =>
     dataOf(validated, problems.length > 0 || validated.problems ? [...problems, ...missing] : []);
@@ -58,7 +155,29 @@ export function draftStackFile(file: string, text: string): DraftedStackFile {
   return { file: { kind, shape: whole(validate(shapeSchema, completed)), hostsFolder }, missing };
 }
 
-interface OpenedStackFile {
+/** @throws ConfigurationError with everything that is wrong, at once */
+export function loadStackFile(file: string, text: string): StackFile {
+  return load(openStackFile(file, text));
+}
+
+/** @throws ConfigurationError with everything else that is wrong, at once, and what is missing */
+export function draftStackFile(file: string, text: string): DraftedStackFile {
+  return draft(openStackFile(file, text));
+}
+
+/**
+ * Reads `models/<name>.yaml`.
+ *
+ * @throws ConfigurationError with everything that is wrong, at once
+ */
+export function loadModel(file: string, text: string): Model {
+  const yaml = readStrictYaml(file, text);
+  const subject: Subject = { kind: 'model', file, value: yaml.content, sourceAt: yaml.sourceAt };
+  const problems = yaml.faults.map((fault) => problemOf(file, fault, spell('', fault.path)));
+  return dataOf(validate(modelFileSchema, subject), problems);
+}
+
+interface Examined {
   readonly kind: 'host' | 'shape';
   /** What is wrong around the value of `slot:host` or `slot:shape`. */
   readonly problems: readonly Problem[];
@@ -66,18 +185,27 @@ interface OpenedStackFile {
   readonly subject: Subject;
 }
 
-function openStackFile(file: string, text: string): OpenedStackFile {
-  const yaml = readStrictYaml(file, text);
-  const config = at(yaml.content, ['config']);
-  const found = ownKeys.filter((key) => at(config, [key]) !== undefined);
+function examine(source: Source, login: string | undefined): Examined {
+  const { file, config, sourceAt } = source;
+  const [isHost, isShape] = ['slot:host', 'slot:shape'].map((key) => at(config, [key]) !== undefined);
   const problems = [
-    ...keyProblems(file, yaml.content, config),
-    ...found.flatMap((key) => yaml.disputesBelow(['config', key], key)),
-    ...hostsFolderProblems(file, at(config, ['slot:hostsFolder'])),
-    ...secretsProblems(file, at(config, ['slot:secrets'])),
+    ...source.problems,
+    ...keysOf(config)
+      .filter((key) => !ownKeys.includes(key) && looksLikeOurs(key, at(config, [key])))
+      .map((key) => unknownKey(file, key, `slot:${key.split(':').at(-1)}`, ownKeys)),
+    ...hostsFolderProblems(source),
+    ...secretsProblems(source),
+    ...source.secretKeys
+      .filter((key) => key === 'slot:host' || key === 'slot:shape')
+      .map((key) => ({
+        file,
+        key,
+        value: undefined,
+        limit: 'must not hold a secret: it would reach the state and the unit file in plain text',
+        remedy: 'leave it out',
+      })),
   ];
-  const isHost = found.includes('slot:host');
-  if (isHost === found.includes('slot:shape')) {
+  if (isHost === isShape) {
     throw new ConfigurationError([
       ...problems,
       {
@@ -90,6 +218,8 @@ function openStackFile(file: string, text: string): OpenedStackFile {
     ]);
   }
   const kind = isHost ? 'host' : 'shape';
+  // What is wrong with decrypted values is not said: they would be in it.
+  if (source.secretKeys.includes(`slot:${kind}`)) throw new ConfigurationError(problems);
   return {
     kind,
     problems,
@@ -98,56 +228,39 @@ function openStackFile(file: string, text: string): OpenedStackFile {
       kind,
       file,
       value: at(config, [`slot:${kind}`]),
-      sourceAt: (path) => yaml.sourceAt(['config', `slot:${kind}`, ...path]),
+      login,
+      sourceAt: (path) => sourceAt([`slot:${kind}`, ...path]),
     },
   };
 }
 
-/**
- * Validates the value of `slot:host`, as Pulumi hands it over.
- *
- * @throws ConfigurationError with everything that is wrong, at once
- */
-export function parseHost(value: unknown, file: string): HostConfig {
-  return dataOf(validate(hostSchema, { kind: 'host', file, value, sourceAt: () => undefined }));
+/** What is wrong with the text; a word of another namespace means what its package takes it for. */
+function faultProblems(file: string, { faults }: StrictYaml): readonly Problem[] {
+  return faults
+    .filter(
+      ({ path: [section, key], isWord }) =>
+        !isWord || (section === 'config' && ownKeys.includes(String(key))),
+    )
+    .map((fault) => problemOf(file, fault, keyOf(fault.path)));
 }
 
-/**
- * Validates the value of `slot:shape`, as Pulumi hands it over.
- *
- * @throws ConfigurationError with everything that is wrong, at once
- */
-export function parseShape(value: unknown, file: string): ShapeConfig {
-  return dataOf(validate(shapeSchema, { kind: 'shape', file, value, sourceAt: () => undefined }));
+/** As Pulumi spells it. What stands where the name of a secret variable belongs may be its value. */
+function keyOf(path: Path): string {
+  const [section, key, ...rest] = path;
+  if (section !== 'config' || key === undefined) return spell('', path) || 'config';
+  const isHidden = key === 'slot:secrets' && !variableSchema.safeParse(rest[0]).success;
+  return spell(String(key), isHidden ? [] : rest);
 }
 
-/**
- * Reads `models/<name>.yaml`.
- *
- * @throws ConfigurationError with everything that is wrong, at once
- */
-export function loadModel(file: string, text: string): Model {
-  const yaml = readStrictYaml(file, text);
-  const subject: Subject = { kind: 'model', file, value: yaml.content, sourceAt: yaml.sourceAt };
-  return dataOf(validate(modelFileSchema, subject), yaml.disputesBelow([], ''));
+function problemOf(file: string, { path, source, limit, remedy }: Fault, key: string): Problem {
+  if (path.includes('slot:secrets') || path.includes('secure')) {
+    return { file, key, value: undefined, limit, remedy: 'write it by pulumi config set --secret --path' };
+  }
+  return { file, key, value: source === undefined ? undefined : shorten(source), limit, remedy };
 }
 
-function keyProblems(file: string, content: unknown, config: unknown): readonly Problem[] {
-  const unknown = (name: string, key: string, known: readonly string[]): Problem => ({
-    file,
-    key,
-    value: undefined,
-    limit: 'is not a known key',
-    remedy: unknownKeyRemedy(name, known),
-  });
-  return [
-    ...keysOf(content)
-      .filter((key) => !pulumiKeys.includes(key))
-      .map((key) => unknown(key, key, pulumiKeys)),
-    ...keysOf(config)
-      .filter((key) => !ownKeys.includes(key) && looksLikeOurs(key, at(config, [key])))
-      .map((key) => unknown(`slot:${key.split(':').at(-1)}`, key, ownKeys)),
-  ];
+function unknownKey(file: string, key: string, name: string, known: readonly string[]): Problem {
+  return { file, key, value: undefined, limit: 'is not a known key', remedy: unknownKeyRemedy(name, known) };
 }
 
 /** Ours, without a namespace, or a map under one of our names in another project's namespace. */
@@ -158,24 +271,62 @@ function looksLikeOurs(key: string, value: unknown): boolean {
 }
 
 function keysOf(value: unknown): readonly string[] {
-  return value !== null && typeof value === 'object' ? Object.keys(value) : [];
+  return value !== null && typeof value === 'object' && !Array.isArray(value) ? Object.keys(value) : [];
 }
 
-function hostsFolderProblems(file: string, value: unknown): readonly Problem[] {
-  if (value === undefined || (typeof value === 'string' && value !== '')) return [];
+function hostsFolderProblems({ file, config }: Source): readonly Problem[] {
+  const value = at(config, ['slot:hostsFolder']);
+  if (value === undefined || nonEmptyLineSchema.safeParse(value).success) return [];
   const remedy = 'name the folder where the host stack files lie, or leave it out';
-  return [{ file, key: 'slot:hostsFolder', value: JSON.stringify(value), limit: 'must be text', remedy }];
+  return [{ file, key: 'slot:hostsFolder', value: undefined, limit: 'must be text of one line', remedy }];
 }
 
 /** Values are for the shape's `secrets`, encrypted each: one in plain text must not lie in a file. */
-function secretsProblems(file: string, value: unknown): readonly Problem[] {
-  return keysOf(value)
-    .filter((name) => typeof at(value, [name, 'secure']) !== 'string')
-    .map((name) => ({
-      file,
-      key: `slot:secrets.${name}`,
-      value: undefined,
-      limit: 'must be encrypted',
-      remedy: `pulumi config set --secret --path slot:secrets.${name} <value>; give the old value up, it was readable`,
-    }));
+function secretsProblems({ file, config, secretKeys }: Source): readonly Problem[] {
+  const values = at(config, ['slot:secrets']);
+  if (values === undefined) return [];
+  const problem = (key: string, limit: string, remedy: string): Problem => ({
+    file,
+    key,
+    value: undefined,
+    limit,
+    remedy,
+  });
+  const set = (name: string): string =>
+    `pulumi config set --secret --path slot:secrets.${name} <value> ${optionsFor(file)}`;
+  if (at(config, ['slot:host']) !== undefined) {
+    return [problem('slot:secrets', 'must not be in the file of a host', 'take it out: a shape has secrets')];
+  }
+  if (
+    values === null ||
+    typeof values !== 'object' ||
+    Array.isArray(values) ||
+    Object.hasOwn(values, 'secure')
+  ) {
+    return [problem('slot:secrets', 'must be a map of encrypted values', `set each: ${set('<variable>')}`)];
+  }
+  const named = keysOf(at(config, ['slot:shape', 'secrets']));
+  const isDecrypted = secretKeys.includes('slot:secrets');
+  return Object.keys(values).flatMap((name, index) => {
+    // A name that cannot be one may be a value in the wrong place.
+    if (!variableSchema.safeParse(name).success) {
+      const limit = `must have names of variables as its keys: the one at ${index + 1} is none`;
+      return [problem('slot:secrets', limit, `set each: ${set('<variable>')}`)];
+    }
+    const key = `slot:secrets.${name}`;
+    if (!isDecrypted && typeof at(values, [name, 'secure']) !== 'string') {
+      return [problem(key, 'must be encrypted', `${set(name)}; give the old value up, it was readable`)];
+    }
+    if (named.includes(name)) return [];
+    const meant = nearest(name, named);
+    return [
+      problem(
+        key,
+        'must be for a variable of slot:shape.secrets',
+        meant === undefined
+          ? `name it there: pulumi config set --path 'slot:shape.secrets.${name}.version' <version> ${optionsFor(file)}`
+          : `did you mean ${meant}?`,
+      ),
+    ];
+  });
 }

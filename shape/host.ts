@@ -1,8 +1,15 @@
 import * as z from 'zod';
+import { forms } from './forms.ts';
 import { byteSizeSchema } from './quantities.ts';
 import { absolutePathSchema, nameSchema, nonEmptyLineSchema } from './text.ts';
 
-const portSchema = z.int().min(1).max(65535);
+const portSchema = z
+  .int()
+  .min(1)
+  .max(65535)
+  .register(forms, { name: 'port', limit: 'must be a whole number from 1 to 65535', examples: ['7770'] });
+
+const notPciAddress = 'must be a PCI address in full and lower case, e.g. 0000:03:00.0';
 
 const acceptedKeyTypes = ['ssh-ed25519', 'ecdsa-sha2-nistp256', 'ecdsa-sha2-nistp384', 'ecdsa-sha2-nistp521'];
 
@@ -39,50 +46,68 @@ function holdsKeyOfType(blob: string, type: string): boolean {
 
 /** Where and as whom ssh logs in. */
 const loginFields = {
-  /** DNS name or IP address; an alias of the operator's ssh configuration is not known to Pulumi. */
-  address: nonEmptyLineSchema,
-  /** Default 22. */
-  sshPort: portSchema.default(22),
-  /** An ordinary user with `sudo -n`, or root; default `dank`. */
-  user: nonEmptyLineSchema.default('dank'),
-  hostKey: hostKeySchema,
+  address: nonEmptyLineSchema.describe(
+    "DNS name or IP address; an alias of the operator's ssh configuration is not known to Pulumi.",
+  ),
+  sshPort: portSchema.default(22).describe('Port of sshd.'),
+  user: nonEmptyLineSchema.default('dank').describe('An ordinary user with `sudo -n`, or root.'),
+  hostKey: hostKeySchema.describe("The host's own public key, checked at every connection."),
 };
 
 /** `slot:host` of `Pulumi.<host>.yaml`: what is true of the machine. It holds no secrets. */
 export const hostSchema = z.strictObject({
-  /** By which the shapes refer to this host: the name of its stack. */
-  name: nameSchema,
+  name: nameSchema.describe('By which the shapes refer to this host: the name of its stack.'),
   ...loginFields,
-  /** Private key on the operator's machine; default: the agent at SSH_AUTH_SOCK. */
-  privateKeyPath: nonEmptyLineSchema.optional(),
-  jumpHost: z.strictObject(loginFields).optional(),
-  /** The one name from which unit, container and all other names are derived. */
-  service: nameSchema,
-  /** Served by every shape as a second name, so that clients survive a cutover; default: none. */
-  publicName: nonEmptyLineSchema.optional(),
-  /** Port of the engine; default 7770. */
-  port: portSchema.default(7770),
-  /** Folder to which relative payload and mount paths refer; default `/home/dank/models`. */
-  modelsRoot: absolutePathSchema.default('/home/dank/models'),
-  /** Folders below which an engine may write; relative state paths refer to the first; default none. */
-  stateRoots: z.array(absolutePathSchema).default([]),
-  /** Device files given to the engine; default `/dev/kfd` and `/dev/dri`. */
-  deviceFiles: z.array(absolutePathSchema).default(['/dev/kfd', '/dev/dri']),
-  /** PCI addresses of the GPUs that the slot owns; an empty list where there are none. */
-  gpus: z.array(
-    z.string().regex(/^[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$/, {
-      error: 'must be a PCI address in full and lower case, e.g. 0000:03:00.0',
-    }),
-  ),
-  /** MemAvailable that must be there before an engine starts; default: no gate. */
-  memoryGate: byteSizeSchema.optional(),
-  /** As the kernel names it, e.g. `gfx1201`; default: not known. */
-  gpuArchitecture: nameSchema.optional(),
-  /** Whether the processor has a GPU of its own, which the engine must not take; default: not known. */
-  integratedGpu: z.boolean().optional(),
-  /** Default: not known. */
-  selinux: z.enum(['enforcing', 'permissive', 'disabled']).optional(),
-  /** Values of podman's `--security-opt` that this host needs, e.g. `label=disable`; default none. */
-  securityOptions: z.array(nonEmptyLineSchema).default([]),
+  privateKeyPath: nonEmptyLineSchema
+    .optional()
+    .describe("Private key on the operator's machine; without it the agent at SSH_AUTH_SOCK."),
+  jumpHost: z
+    .strictObject(loginFields)
+    .optional()
+    .describe('The machine through which ssh reaches the host; without it directly.'),
+  service: nameSchema.describe('The one name from which unit, container and all other names are derived.'),
+  publicName: nonEmptyLineSchema
+    .optional()
+    .describe('Served by every shape as a second name, so that clients survive a cutover.'),
+  port: portSchema.default(7770).describe('Port of the engine.'),
+  modelsRoot: absolutePathSchema
+    .default('/home/dank/models')
+    .describe('Folder to which relative payload and mount paths refer.'),
+  stateRoots: z
+    .array(absolutePathSchema)
+    .default([])
+    .describe('Folders below which an engine may write; relative state paths refer to the first.'),
+  deviceFiles: z
+    .array(absolutePathSchema)
+    .default(['/dev/kfd', '/dev/dri'])
+    .describe('Device files given to the engine.'),
+  gpus: z
+    .array(
+      z
+        .string()
+        .regex(/^[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$/, notPciAddress)
+        .register(forms, { name: 'PCI address', limit: notPciAddress, examples: ['0000:03:00.0'] }),
+    )
+    .describe('The GPUs that the slot owns; an empty list where there are none.'),
+  memoryGate: byteSizeSchema
+    .optional()
+    .describe('MemAvailable that must be there before an engine starts; without it there is no gate.'),
+  gpuArchitecture: nameSchema
+    .optional()
+    .describe('As the kernel names it, e.g. `gfx1201`; without it rules that need it are silent.'),
+  integratedGpu: z
+    .boolean()
+    .optional()
+    .describe(
+      'Whether the processor has a GPU of its own, which the engine must not take; without it: not known.',
+    ),
+  selinux: z
+    .enum(['enforcing', 'permissive', 'disabled'])
+    .optional()
+    .describe('Mode of SELinux; without it: not known.'),
+  securityOptions: z
+    .array(nonEmptyLineSchema)
+    .default([])
+    .describe("Values of podman's `--security-opt` that this host needs, e.g. `label=disable`."),
 });
 export type HostConfig = z.infer<typeof hostSchema>;

@@ -5,10 +5,12 @@ export type FileKind = 'host' | 'shape' | 'model';
 
 /** What is known already of a configuration that is not yet valid. */
 export interface Known {
-  /** Stack of the file, e.g. `glm-w4a16`. */
-  readonly stack: string;
+  /** E.g. `Pulumi.glm-w4a16.yaml`. */
+  readonly file: string;
   /** The value of `slot:host` or `slot:shape`, whatever it is. */
   readonly value: unknown;
+  /** Words after `ssh` that reach the shape's host, e.g. `dank@192.0.2.7`; undefined: its file does not say. */
+  readonly login?: string | undefined;
 }
 
 /** A value that only the operator can give: how to find it, and how to set it. */
@@ -30,7 +32,7 @@ const hasJumpHost = ({ value }: Known): boolean => at(value, ['jumpHost']) !== u
 
 const hostSources: Readonly<Record<string, Source>> = {
   address: {
-    find: ({ stack }) => [`ssh -G ${stack} | grep '^hostname '`],
+    find: ({ file }) => [`ssh -G ${stackOf(file)} | grep '^hostname '`],
     example: '<address>',
     placeholder: () => placeholderAddress,
   },
@@ -40,7 +42,7 @@ const hostSources: Readonly<Record<string, Source>> = {
     placeholder: () => placeholderHostKey,
   },
   'jumpHost.address': {
-    find: ({ stack }) => [`ssh -G ${stack} | grep '^proxyjump '`],
+    find: ({ file }) => [`ssh -G ${stackOf(file)} | grep '^proxyjump '`],
     example: '<address>',
     placeholder: () => placeholderAddress,
     applies: hasJumpHost,
@@ -52,7 +54,7 @@ const hostSources: Readonly<Record<string, Source>> = {
     applies: hasJumpHost,
   },
   gpus: {
-    find: (known) => [`ssh ${login(known)} "lspci -D | grep -E 'VGA|Display'"`],
+    find: ({ value }) => [`ssh ${loginTo(value) ?? 'dank@<address>'} "lspci -D | grep -E 'VGA|Display'"`],
     example: '0000:03:00.0',
     placeholder: () => [],
   },
@@ -96,13 +98,29 @@ const sourcesOf: Readonly<Record<FileKind, Readonly<Record<string, Source>>>> = 
 /** The commands that find and set the value at this key; undefined: nothing special is known about it. */
 export function howToSupply(kind: FileKind, path: Path, known: Known): string | undefined {
   const key = path.join('.');
-  const source = sourcesOf[kind][key];
+  const source = new Map(Object.entries(sourcesOf[kind])).get(key);
   if (source === undefined) return undefined;
   const element = key === 'gpus' || key === 'engine.arguments' ? '[0]' : '';
   return [
     ...source.find(known).map((command) => `find it: ${command}`),
-    `set it:  pulumi config set --path 'slot:${kind}.${key}${element}' ${source.example} -s ${known.stack}`,
+    `set it:  pulumi config set --path 'slot:${kind}.${key}${element}' ${source.example} ${optionsFor(known.file)}`,
   ].join('\n');
+}
+
+/** Options by which `pulumi config set` writes into this file. */
+export function optionsFor(file: string): string {
+  const stack = `-s ${stackOf(file)}`;
+  return /(?:^|[\\/])experiments[\\/]/.test(file) ? `${stack} --config-file ${file}` : stack;
+}
+
+/** The stack of a file that is named as Pulumi names it. */
+function stackOf(file: string): string {
+  return /(?:^|[\\/])Pulumi\.([^\\/]+)\.ya?ml$/.exec(file)?.[1] ?? '<stack>';
+}
+
+/** Keys whose values only the operator can give, e.g. `engine.image.digest`. */
+export function suppliedKeys(kind: FileKind): readonly string[] {
+  return Object.keys(sourcesOf[kind]);
 }
 
 /** The values below this key that only the operator can give. */
@@ -122,7 +140,9 @@ export interface Placeholder {
 export function placeholdersFor(kind: FileKind, known: Known): readonly Placeholder[] {
   return Object.entries(sourcesOf[kind])
     .map(([key, source]) => ({ path: key.split('.'), source }))
-    .filter(({ path, source }) => at(known.value, path) === undefined && (source.applies?.(known) ?? true))
+    .filter(
+      ({ path, source }) => (at(known.value, path) ?? null) === null && (source.applies?.(known) ?? true),
+    )
     .map(({ path, source }) => ({ path, value: source.placeholder(known) }));
 }
 
@@ -137,7 +157,7 @@ function quoted(command: string): string {
 }
 
 function hostOf(known: Known): string {
-  return textAt(known, ['host']) ?? '<host>';
+  return known.login ?? textAt(known, ['host']) ?? '<host>';
 }
 
 function keyScan(known: Known, path: Path): string {
@@ -146,8 +166,27 @@ function keyScan(known: Known, path: Path): string {
   return `ssh-keyscan -t ed25519 ${option}${textAt(known, [...path, 'address']) ?? '<address>'}`;
 }
 
-function login(known: Known): string {
-  return `${textAt(known, ['user']) ?? 'dank'}@${textAt(known, ['address']) ?? '<address>'}`;
+/** Words after `ssh` that reach a host by the value of its `slot:host`; undefined: it has no address yet. */
+export function loginTo(value: unknown): string | undefined {
+  const jump = endpoint(value, ['jumpHost']);
+  const { address, user, port } = endpoint(value, []);
+  if (address === undefined) return undefined;
+  return [
+    ...(jump.address === undefined ? [] : [`-J ${jump.user}@${jump.address}:${jump.port}`]),
+    ...(port === 22 ? [] : [`-p ${port}`]),
+    `${user}@${address}`,
+  ].join(' ');
+}
+
+function endpoint(value: unknown, path: Path) {
+  const address = at(value, [...path, 'address']);
+  const user = at(value, [...path, 'user']);
+  const port = at(value, [...path, 'sshPort']);
+  return {
+    address: typeof address === 'string' ? address : undefined,
+    user: typeof user === 'string' ? user : 'dank',
+    port: typeof port === 'number' ? port : 22,
+  };
 }
 
 function textAt(known: Known, path: Path): string | undefined {

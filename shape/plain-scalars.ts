@@ -19,14 +19,15 @@ const disputed: readonly (readonly [RegExp, string])[] = [
   [/^(?:=|<<)$/, 'has a meaning of its own in YAML 1.1'],
 ];
 
-/** Numbers that all readers agree on: decimal, without leading zeros, and exact in a double. */
+/** Numbers that all readers agree on: decimal and without leading zeros. */
 const agreedNumber = /^-?(?:0|[1-9]\d*)(?:\.\d+)?$/;
 
 /** Why YAML readers disagree on this unquoted word; undefined when they do not. */
 export function disputeOver(source: string): string | undefined {
   if (agreedNumber.test(source)) {
     const digits = source.replaceAll(/[-.]/g, '').replace(/^0+/, '');
-    return digits.length > 15 ? 'has more digits than a number keeps' : undefined;
+    if (digits.length > 15) return 'has more digits than a number keeps';
+    return String(Number(source)).includes('e') ? 'would be written with an exponent' : undefined;
   }
   const found = disputed.find(([form]) => form.test(source))?.[1];
   if (found !== undefined || !/^[-+.\d].*_/.test(source)) return found;

@@ -22,6 +22,26 @@ export class ConfigurationError extends Error {
   }
 }
 
+/**
+ * Carries all parts out, whichever fails.
+ *
+ * @throws ConfigurationError with the problems of all that failed
+ */
+export function allOf<T extends readonly unknown[]>(...parts: { [K in keyof T]: () => T[K] }): T {
+  const problems: Problem[] = [];
+  const results = parts.map((part: () => unknown) => {
+    try {
+      return part();
+    } catch (error) {
+      if (!(error instanceof ConfigurationError)) throw error;
+      problems.push(...error.problems);
+      return undefined;
+    }
+  });
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  return results as unknown as T;
+}
+
 function describe({ file, key, value, limit, remedy }: Problem): string {
   const subject = [file, key].filter((part) => part !== '').join(': ');
   const found = value === undefined ? '' : ` (it is ${value})`;

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { forms } from './forms.ts';
 
 const bytesPerUnit: Readonly<Record<string, number>> = {
   B: 1,
@@ -52,25 +53,39 @@ function amount(text: string, units: Readonly<Record<string, number>>): number |
 }
 
 /** Configuration text such as `64 MiB`; a bare number is refused, because nobody can see its unit. */
-export const byteSizeSchema = quantity((text) => ByteSize.parse(text), Object.keys(bytesPerUnit), '64 MiB');
+export const byteSizeSchema = quantity('size', (text) => ByteSize.parse(text), Object.keys(bytesPerUnit), [
+  '64 MiB',
+  '6.234 MiB',
+]);
 
 /** Configuration text such as `20 min`; a bare number is refused, because nobody can see its unit. */
-export const durationSchema = quantity((text) => Duration.parse(text), Object.keys(secondsPerUnit), '20 min');
+export const durationSchema = quantity(
+  'duration',
+  (text) => Duration.parse(text),
+  Object.keys(secondsPerUnit),
+  ['20 min', '1.5 s'],
+);
 
-function quantity<T>(parse: (text: string) => T | undefined, units: readonly string[], example: string) {
-  const message = `must be text: a number and one of the units ${units.join(', ')}`;
-  const params = { remedy: `write it with its unit, e.g. '${example}'` };
-  return z.preprocess(
-    (value, context) => {
-      if (typeof value !== 'number') return value;
-      context.addIssue({ code: 'custom', message, params });
-      return z.NEVER;
-    },
-    z.string().transform((text, context): T => {
+function quantity<T>(
+  name: string,
+  parse: (text: string) => T | undefined,
+  units: readonly string[],
+  examples: readonly [string, ...string[]],
+) {
+  const limit = `must be text: a number and one of the units ${units.join(', ')}`;
+  return z
+    .string(limit)
+    .register(forms, {
+      name,
+      limit,
+      examples,
+      remedy: `write it with its unit, e.g. '${examples[0]}'`,
+      pattern: `^\\d{1,15}(?:\\.\\d{1,9})? ?(?:${units.join('|')})$`,
+    })
+    .transform((text, context): T => {
       const parsed = parse(text);
       if (parsed !== undefined) return parsed;
-      context.addIssue({ code: 'custom', message, params });
+      context.addIssue({ code: 'custom', message: limit });
       return z.NEVER;
-    }),
-  );
+    });
 }

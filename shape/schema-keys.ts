@@ -1,26 +1,52 @@
 import { distance } from 'fastest-levenshtein';
 import * as z from 'zod';
+import { type Form, forms } from './forms.ts';
 import { at } from './operator-supplied.ts';
 import type { Path } from './problems.ts';
 
 /** The keys that a schema knows for the object at this path of the value. */
 export function knownKeys(schema: z.ZodType, path: Path, value: unknown): readonly string[] {
-  const inner = unwrap(schema);
-  if (inner instanceof z.ZodDiscriminatedUnion || inner instanceof z.ZodUnion) {
+  const found = schemasAt(schema, path, value).map(innermost);
+  return [
+    ...new Set(found.flatMap((inner) => (inner instanceof z.ZodObject ? Object.keys(inner.shape) : []))),
+  ];
+}
+
+/** The form of the values at this path, if it has a name; of a union's that of the first which has one. */
+export function formAt(schema: z.ZodType, path: Path, value: unknown): Form | undefined {
+  return schemasAt(schema, path, value)
+    .flatMap(layersOf)
+    .map((layer) => forms.get(layer))
+    .find((form) => form !== undefined);
+}
+
+/** Whether the schema does without a value at this path. */
+export function mayBeLeftOut(schema: z.ZodType, path: Path, value: unknown): boolean {
+  return schemasAt(schema, path, value).some((found) => layersOf(found).some(isOptional));
+}
+
+/** The schemas at this path of the value: of a union all that the value may mean. */
+function schemasAt(schema: z.ZodType, path: Path, value: unknown): readonly z.ZodType[] {
+  const inner = innermost(schema);
+  const [first, ...rest] = path;
+  if (inner instanceof z.ZodUnion && (first !== undefined || forms.get(inner) === undefined)) {
     const options = inner.options as readonly z.ZodType[];
     const chosen = options.filter((option) => mayMean(option, value));
-    return [...new Set(chosen.flatMap((option) => knownKeys(option, path, value)))];
+    return chosen.flatMap((option) => schemasAt(option, path, value));
   }
-  const [first, ...rest] = path;
-  if (first === undefined) return inner instanceof z.ZodObject ? Object.keys(inner.shape) : [];
+  if (first === undefined) return [schema];
   const below = at(value, [first]);
-  if (inner instanceof z.ZodObject) {
-    const field = (inner.shape as Record<PropertyKey, z.ZodType | undefined>)[first];
-    return field === undefined ? [] : knownKeys(field, rest, below);
-  }
-  if (inner instanceof z.ZodArray) return knownKeys(inner.element as z.ZodType, rest, below);
-  if (inner instanceof z.ZodRecord) return knownKeys(inner.valueType as z.ZodType, rest, below);
-  return [];
+  const field = fieldOf(inner, first);
+  return field === undefined ? [] : schemasAt(field, rest, below);
+}
+
+function fieldOf(schema: z.ZodType, key: PropertyKey): z.ZodType | undefined {
+  if (schema instanceof z.ZodObject)
+    return Object.hasOwn(schema.shape, key)
+      ? (schema.shape as Record<PropertyKey, z.ZodType>)[key]
+      : undefined;
+  if (schema instanceof z.ZodArray) return schema.element as z.ZodType;
+  return schema instanceof z.ZodRecord ? (schema.valueType as z.ZodType) : undefined;
 }
 
 /** Whether an object of this `kind` is meant; an object without a known kind may mean any. */
@@ -29,11 +55,18 @@ function mayMean(option: z.ZodType, value: unknown): boolean {
   return !(kind instanceof z.ZodLiteral) || kind.safeParse(at(value, ['kind'])).success;
 }
 
-function unwrap(schema: z.ZodType): z.ZodType {
-  if (schema instanceof z.ZodOptional || schema instanceof z.ZodDefault || schema instanceof z.ZodPrefault) {
-    return unwrap(schema.unwrap() as z.ZodType);
-  }
-  return schema instanceof z.ZodPipe ? unwrap(schema.in as z.ZodType) : schema;
+/** A schema and what it wraps, from the outside in. */
+function layersOf(schema: z.ZodType): readonly z.ZodType[] {
+  if (isOptional(schema)) return [schema, ...layersOf(schema.unwrap() as z.ZodType)];
+  return schema instanceof z.ZodPipe ? [schema, ...layersOf(schema.in as z.ZodType)] : [schema];
+}
+
+function isOptional(schema: z.ZodType): schema is z.ZodOptional | z.ZodDefault | z.ZodPrefault {
+  return schema instanceof z.ZodOptional || schema instanceof z.ZodDefault || schema instanceof z.ZodPrefault;
+}
+
+function innermost(schema: z.ZodType): z.ZodType {
+  return layersOf(schema).at(-1) ?? schema;
 }
 
 /** The known name that is nearest to a misspelt one, if it is near enough to be meant. */

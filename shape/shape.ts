@@ -1,84 +1,125 @@
 import * as z from 'zod';
 import { engineSchema } from './engines/engine.ts';
+import { forms } from './forms.ts';
 import { byteSizeSchema, durationSchema } from './quantities.ts';
 import { ruleIdSchema } from './rules/rule-ids.ts';
 import { absolutePathSchema, hostPathSchema, lineSchema, nameSchema, nonEmptyLineSchema } from './text.ts';
 
-/** There is none for open files: podman raises its own, which the engine inherits, to 1,048,576 whatever it was. */
 const limitsSchema = z.strictObject({
-  /** Memory that the engine may pin: `infinity` or a size; default 8 MiB, systemd's own. */
   memlock: z
-    .union([z.literal('infinity'), byteSizeSchema], {
-      error: "must be infinity or text: a number and its unit, e.g. '64 MiB'",
+    .union([z.literal('infinity'), byteSizeSchema], 'must be infinity or a size with its unit')
+    .register(forms, {
+      name: '`infinity` or size',
+      limit: 'must be infinity or a size with its unit',
+      examples: ['infinity', '64 MiB'],
+      remedy: "write infinity where there is to be no limit, else a size with its unit, e.g. '64 MiB'",
     })
-    .prefault('8 MiB'),
-  /** Processes and threads; default `infinity`. */
+    .prefault('8 MiB')
+    .describe("Memory that the engine may pin. The default is systemd's own."),
   pids: z
-    .union([z.literal('infinity'), z.int().positive()], {
-      error: 'must be infinity or a whole number above 0',
+    .union([z.literal('infinity'), z.int().positive()], 'must be infinity or a whole number above 0')
+    .register(forms, {
+      name: '`infinity` or whole number',
+      limit: 'must be infinity or a whole number above 0',
+      examples: ['infinity', '4096'],
+      remedy: 'write infinity where there is to be no limit, else a plain number without quotes, e.g. 4096',
     })
-    .default('infinity'),
+    .default('infinity')
+    .describe('Processes and threads.'),
 });
 
 const deadlinesSchema = z.strictObject({
-  /** Wait for running requests to end before the engine is stopped; default none. */
-  drain: durationSchema.prefault('0 s'),
-  /** From the stop to an empty slot; default 1 min. */
-  stop: durationSchema.prefault('1 min'),
-  /** From the start to the first healthy answer; default 20 min. */
-  boot: durationSchema.prefault('20 min'),
-  /** Each check's whole answer; default 3 min. */
-  check: durationSchema.prefault('3 min'),
-  /** A trial is committed when the engine still stands this long after its checks; it answers meanwhile; default 10 s. */
-  settle: durationSchema.prefault('10 s'),
+  drain: durationSchema
+    .prefault('0 s')
+    .describe('Wait for running requests to end before the engine is stopped.'),
+  stop: durationSchema.prefault('1 min').describe('From the stop to an empty slot.'),
+  boot: durationSchema.prefault('20 min').describe('From the start to the first healthy answer.'),
+  check: durationSchema.prefault('3 min').describe("Each check's whole answer."),
+  settle: durationSchema
+    .prefault('10 s')
+    .describe(
+      'A trial is committed when the engine still stands this long after its checks; it answers meanwhile.',
+    ),
 });
 
-const variableSchema = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'must be the name of a variable');
+const notVariable = 'must be the name of a variable: A-Z a-z 0-9 _, not a digit first';
+
+export const variableSchema = z
+  .string()
+  .regex(/^(?!__proto__$)[A-Za-z_][A-Za-z0-9_]*$/, notVariable)
+  .register(forms, { name: 'variable', limit: notVariable, examples: ['PYTORCH_CUDA_ALLOC_CONF'] });
 
 /** `slot:shape` of `Pulumi.<shape>.yaml`: a complete description of what is served. */
 export const shapeSchema = z.strictObject({
-  /** Name of the host's stack. */
-  host: nameSchema,
-  /** Part of the container's name; default: the name of the shape's stack. */
-  shortName: nameSchema.optional(),
-  engine: engineSchema,
-  payload: z.strictObject({
-    /** Model folder on the host, absolute or below the host's models root; read-only in the container. */
-    folder: hostPathSchema,
-    /** File in it that the engine is pointed at, e.g. the first of split GGUF files; default: the folder. */
-    entry: hostPathSchema.optional(),
-    /** `quant_method` that its `config.json` must have, e.g. `auto-round`; default: nothing is expected. */
-    quantization: nonEmptyLineSchema.optional(),
-  }),
-  /** Name of the file in `models/` with what is on record of the model; default: nothing is. */
-  model: nameSchema.optional(),
-  /** Folders that the engine may write, by name; absolute or below the host's first state root; default none. */
-  state: z.record(nameSchema, hostPathSchema).default({}),
-  /** Further folders or files of the host in the container, read-only; default none. */
+  host: nameSchema.describe("Name of the host's stack."),
+  shortName: nameSchema
+    .optional()
+    .describe("Part of the container's name; without it the name of the shape's stack."),
+  engine: engineSchema.describe('The program that serves, and how.'),
+  payload: z
+    .strictObject({
+      folder: hostPathSchema.describe(
+        "Model folder on the host, absolute or below the host's models root; read-only in the container.",
+      ),
+      entry: hostPathSchema
+        .optional()
+        .describe(
+          'File in it that the engine is pointed at, e.g. the first of split GGUF files; without it the folder.',
+        ),
+      quantization: nonEmptyLineSchema
+        .optional()
+        .describe('`quant_method` that its `config.json` must have, e.g. `auto-round`.'),
+    })
+    .describe('The model that is served.'),
+  model: nameSchema.optional().describe('Name of the file in `models/` with what is on record of the model.'),
+  state: z
+    .record(nameSchema, hostPathSchema)
+    .default({})
+    .describe(
+      "Folders that the engine may write, by name; absolute or below the host's first state root. They survive " +
+        'every cutover.',
+    ),
   mounts: z
     .array(
       z.strictObject({
-        /** Absolute or below the host's models root. */
-        source: hostPathSchema,
-        target: absolutePathSchema,
+        source: hostPathSchema.describe("On the host: absolute or below the host's models root."),
+        target: absolutePathSchema.describe('In the container.'),
       }),
     )
-    .default([]),
-  /**
-   * Files below `patches/`, applied in this order; a later one may change what an earlier one has changed; default
-   * none. Each says in its header what it changes.
-   */
-  patches: z.array(hostPathSchema).default([]),
-  /** Exactly as the engine gets it; default none. */
-  environment: z.record(variableSchema, lineSchema).default({}),
-  /**
-   * Variables whose values are in `slot:secrets` and reach the engine as podman secrets; default none. Another
-   * version is another engine: change it with the value.
-   */
-  secrets: z.record(variableSchema, z.strictObject({ version: nameSchema })).default({}),
-  /** Rules that do not hold for this shape: the rule's id, and why; default none. */
-  exceptions: z.partialRecord(ruleIdSchema, nonEmptyLineSchema).default({}),
-  limits: limitsSchema.prefault({}),
-  deadlines: deadlinesSchema.prefault({}),
+    .default([])
+    .describe('Further folders or files of the host in the container, read-only.'),
+  patches: z
+    .array(hostPathSchema)
+    .default([])
+    .describe(
+      'Files below `patches/`, applied in this order; a later one may change what an earlier one has changed. ' +
+        'Each says in its header what it changes.',
+    ),
+  environment: z
+    .record(variableSchema, lineSchema)
+    .default({})
+    .describe('Variables of the engine, exactly as it gets them.'),
+  secrets: z
+    .record(
+      variableSchema,
+      z.strictObject({
+        version: nameSchema.describe(
+          'Of the value. Another version is another engine: change it with the value.',
+        ),
+      }),
+    )
+    .default({})
+    .describe('Variables whose values are in `slot:secrets` and reach the engine as podman secrets.'),
+  exceptions: z
+    .partialRecord(ruleIdSchema, nonEmptyLineSchema)
+    .default({})
+    .describe("Rules that do not hold for this shape: the rule's id, and why. Printed at every preview."),
+  limits: limitsSchema
+    .prefault({})
+    .describe(
+      'What the kernel allows the engine. None for open files: podman raises its own, which the engine inherits, ' +
+        'to 1,048,576 whatever it was.',
+    ),
+  deadlines: deadlinesSchema.prefault({}).describe('How long each part of a cutover may take.'),
 });
 export type ShapeConfig = z.infer<typeof shapeSchema>;

@@ -1,59 +1,184 @@
-import { isAlias, isMap, isScalar, isSeq, type Pair, parseDocument } from 'yaml';
+import { isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument, type YAMLError } from 'yaml';
 import { disputeOver } from './plain-scalars.ts';
-import { ConfigurationError, type Path, type Problem, shorten, spell } from './problems.ts';
+import { ConfigurationError, type Path } from './problems.ts';
+
+/** Something in a file that its readers disagree on, or that Pulumi does not keep. */
+export interface Fault {
+  readonly path: Path;
+  /** As written; undefined: there is nothing to show. */
+  readonly source: string | undefined;
+  readonly limit: string;
+  readonly remedy: string;
+  /** Concerns this word alone: who owns the key may mean it as it is. */
+  readonly isWord: boolean;
+}
 
 export interface StrictYaml {
   readonly content: unknown;
+  readonly faults: readonly Fault[];
   /** The text of the value at this path as it is written in the file. */
   sourceAt(path: Path): string | undefined;
-  /** Words below the path that YAML readers type differently, and aliases. `root` is the path's spelling. */
-  disputesBelow(path: Path, root: string): readonly Problem[];
 }
 
-/** @throws ConfigurationError where the text is not YAML */
+/** A stack file has about 4 KiB. */
+const mostBytes = 256 * 1024;
+
+/** The deepest key of a shape has eight levels, counted from the file; a map for the engine may add some. */
+const mostLevels = 32;
+
+/** Pulumi's reader refuses the whole file for one. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+const controlCharacter = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f]/;
+
+/** @throws ConfigurationError where the text is not YAML, or too much of it */
 export function readStrictYaml(file: string, text: string): StrictYaml {
-  const document = parseDocument(text);
+  const refuse = (limit: string, remedy: string): never => {
+    throw new ConfigurationError([{ file, key: '', value: undefined, limit, remedy }]);
+  };
+  if (Buffer.byteLength(text) > mostBytes) refuse(`must be at most ${mostBytes / 1024} KiB`, 'shorten it');
+  const found = controlCharacter.exec(text);
+  const lines = new LineCounter();
+  // Keys that are there twice are looked for below: the library compares each with all others.
+  const document = parseDocument(text, { uniqueKeys: false, prettyErrors: false, lineCounter: lines });
+  const placeOf = (offset: number): string => {
+    const { line, col } = lines.linePos(offset);
+    return `line ${line}, column ${col}`;
+  };
+  if (found !== null) {
+    refuse(
+      `must not hold control characters, as at ${placeOf(found.index)}`,
+      'remove it, or write it as \\x…',
+    );
+  }
   if (document.errors.length > 0) {
     throw new ConfigurationError(
-      document.errors.map(({ message }) => ({
+      document.errors.map((error) => ({
         file,
         key: '',
         value: undefined,
-        limit: `must be YAML: ${message.split('\n')[0]}`,
+        limit: `must be YAML: ${reasonOf(error)} at ${placeOf(error.pos[0])}`,
         remedy: 'correct it there',
       })),
     );
   }
-  const nodeAt = (path: Path): unknown => document.getIn(path, true);
-  return {
-    content: document.toJS() as unknown,
-    sourceAt: (path) => {
-      const node = nodeAt(path);
-      return isScalar(node) && typeof node.source === 'string' ? node.source : undefined;
-    },
-    disputesBelow: (path, root) => disputes(nodeAt(path), file, root, []),
-  };
-}
-
-function disputes(node: unknown, file: string, root: string, path: Path): readonly Problem[] {
-  if (isMap(node)) return node.items.flatMap((pair) => disputesOfPair(pair, file, root, path));
-  if (isSeq(node)) return node.items.flatMap((item, index) => disputes(item, file, root, [...path, index]));
-  const key = spell(root, path);
-  if (isAlias(node)) {
-    const limit = 'must not be an alias: Pulumi rewrites the file without its anchor';
-    return [{ file, key, value: `*${node.source}`, limit, remedy: 'write the value out' }];
+  if (document.directives?.yaml.explicit === true) {
+    refuse('must not name a version of YAML: Pulumi reads the file by its own', 'remove the line %YAML');
   }
-  if (!isScalar(node) || node.type !== 'PLAIN' || !node.source) return [];
-  const dispute = disputeOver(node.source);
-  if (dispute === undefined) return [];
-  const remedy = `quote it: ${quote(node.source)}, or write true, false or a plain decimal number if that is meant`;
-  return [{ file, key, value: shorten(node.source), limit: dispute, remedy }];
+  const reader = new Reader();
+  const content = reader.read(document.contents, []);
+  return { content, faults: reader.faults, sourceAt: (path) => reader.sources.get(idOf(path)) };
 }
 
-function disputesOfPair({ key, value }: Pair, file: string, root: string, path: Path): readonly Problem[] {
-  const name = isScalar(key) ? (key.source ?? String(key.value)) : String(key);
-  const here = [...path, name];
-  return [...disputes(key, file, root, here), ...disputes(value, file, root, here)];
+/** The library's words, but for those that repeat the file's own: what is there may be a secret. */
+function reasonOf({ code, message }: YAMLError): string {
+  switch (code) {
+    case 'UNEXPECTED_TOKEN':
+      return 'unexpected text';
+    case 'BAD_DQ_ESCAPE':
+      return 'an unknown escape sequence';
+    case 'TAG_RESOLVE_FAILED':
+    case 'BAD_COLLECTION_TYPE':
+      return 'a tag that does not suit its value';
+    case 'BAD_DIRECTIVE':
+      return 'an unknown directive';
+    case 'RESOURCE_EXHAUSTION':
+      return 'nested too deeply';
+    default:
+      return message;
+  }
+}
+
+function idOf(path: Path): string {
+  return JSON.stringify(path);
+}
+
+class Reader {
+  readonly faults: Fault[] = [];
+  readonly sources = new Map<string, string>();
+
+  read(node: Node | unknown, path: Path): unknown {
+    if (isAlias(node)) {
+      const limit = 'must not be an alias: Pulumi rewrites the file without its anchor';
+      return this.#blame(path, `*${node.source}`, limit, 'write the value out');
+    }
+    if (path.length > mostLevels) {
+      return this.#blame(
+        path.slice(0, 4),
+        undefined,
+        `must not be nested over ${mostLevels} levels`,
+        'flatten it',
+      );
+    }
+    if (isMap(node) || isSeq(node) || isScalar(node)) {
+      if (node.tag !== undefined) {
+        this.#blame(
+          path,
+          node.tag,
+          'must not have a tag: Pulumi rewrites the file without it',
+          'remove the tag',
+        );
+      }
+    }
+    if (isMap(node)) return this.#readMap(node.items, path);
+    if (isSeq(node)) return node.items.map((item, index) => this.read(item, [...path, index]));
+    if (!isScalar(node)) return null;
+    if (typeof node.source === 'string') this.sources.set(idOf(path), node.source);
+    if (node.type === 'PLAIN') this.#dispute(node.source ?? '', path);
+    return node.value;
+  }
+
+  #readMap(items: readonly { key: unknown; value: unknown }[], path: Path): unknown {
+    const map: Record<string, unknown> = {};
+    for (const { key, value } of items) {
+      const name = this.#nameOf(key, path);
+      if (name === undefined) continue;
+      const here = [...path, name];
+      if (Object.hasOwn(map, name))
+        this.#blame(here, undefined, 'must not be there twice', 'keep one of them');
+      // `map[name] = …` would set a prototype where the name is __proto__.
+      const content = this.read(value, here);
+      Object.defineProperty(map, name, {
+        value: content,
+        enumerable: true,
+        configurable: true,
+        writable: true,
+      });
+    }
+    return map;
+  }
+
+  #nameOf(key: unknown, path: Path): string | undefined {
+    if (!isScalar(key)) {
+      this.#blame(
+        path,
+        undefined,
+        'must not have a list, a map or an alias as a key',
+        'write the key as text',
+      );
+      return undefined;
+    }
+    const name = key.source ?? String(key.value ?? '');
+    const here = [...path, name];
+    if (key.tag !== undefined) this.#blame(here, key.tag, 'must not have a tag at its key', 'remove the tag');
+    const isDisputed = key.type === 'PLAIN' && this.#dispute(name, here);
+    if (typeof key.value !== 'string' && !isDisputed) {
+      this.#blame(here, name, 'must have text as its key', `quote it: ${quote(name)}`);
+    }
+    return typeof key.value === 'string' ? key.value : name;
+  }
+
+  #dispute(source: string, path: Path): boolean {
+    const limit = source === '' ? undefined : disputeOver(source);
+    if (limit === undefined) return false;
+    const remedy = `quote it: ${quote(source)}, or write true, false or a plain decimal number if that is meant`;
+    this.faults.push({ path, source, limit, remedy, isWord: true });
+    return true;
+  }
+
+  #blame(path: Path, source: string | undefined, limit: string, remedy: string): null {
+    this.faults.push({ path, source, limit, remedy, isWord: false });
+    return null;
+  }
 }
 
 export function quote(source: string): string {

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { forms } from './forms.ts';
 
 const notOneLine = 'must be one line of well-formed text without NUL';
 
@@ -6,9 +7,16 @@ const notOneLine = 'must be one line of well-formed text without NUL';
  * Text that reaches a program as it is written: one line, because a physical newline would end a directive of
  * the unit, and without NUL, which ends a C string.
  */
-export const lineSchema = z.string().refine(isOneLine, notOneLine);
+export const lineSchema = z
+  .string()
+  .refine(isOneLine, notOneLine)
+  .register(forms, { name: 'text', limit: notOneLine, examples: [] });
 
-export const nonEmptyLineSchema = z.string().min(1, 'must not be empty').refine(isOneLine, notOneLine);
+export const nonEmptyLineSchema = z
+  .string()
+  .min(1, 'must not be empty')
+  .refine(isOneLine, notOneLine)
+  .register(forms, { name: 'text, not empty', limit: `${notOneLine}, and not empty`, examples: [] });
 
 export function isOneLine(text: string): boolean {
   return text.isWellFormed() && !/[\0\n\r]/.test(text);
@@ -17,24 +25,40 @@ export function isOneLine(text: string): boolean {
 /** A path that can stand in podman's `--volume` and `--device`, which give `:` and `,` a meaning of their own. */
 const mountable = /^[^\p{Cc}:,\\]+$/u;
 
+const notAbsolute = 'must be an absolute path without "..", ":", ",", backslash and control characters';
+
 /** An absolute path without `..`, `:`, `,`, backslash and control characters. */
-export const absolutePathSchema = z.string().refine((path) => path.startsWith('/') && isMountable(path), {
-  error: 'must be an absolute path without "..", ":", ",", backslash and control characters',
-});
+export const absolutePathSchema = z
+  .string()
+  .refine((path) => path.startsWith('/') && isMountable(path), { error: notAbsolute })
+  .register(forms, {
+    name: 'absolute path',
+    limit: notAbsolute,
+    examples: ['/home/dank/models'],
+    pattern: '^/[^:,\\\\]*$',
+  });
+
+const notMountable = 'must be a path without "..", ":", ",", backslash and control characters';
 
 /** A path as {@link absolutePathSchema}, or one relative to a root that the host declares. */
 export const hostPathSchema = z
   .string()
-  .refine(isMountable, { error: 'must be a path without "..", ":", ",", backslash and control characters' });
+  .refine(isMountable, { error: notMountable })
+  .register(forms, {
+    name: 'path',
+    limit: notMountable,
+    examples: ['GLM-5.3-Flash-W4A16-AutoRound'],
+    pattern: '^[^:,\\\\]+$',
+  });
 
 function isMountable(path: string): boolean {
   return mountable.test(path) && path.isWellFormed() && !path.split('/').includes('..');
 }
 
+const notName = 'must be 1 to 63 of a-z 0-9 _ . - and begin and end with a letter or digit';
+
 /** A name that can be part of a unit's, a container's and a file's name. */
 export const nameSchema = z
   .string()
-  .regex(
-    /^[a-z0-9](?:[a-z0-9_.-]{0,61}[a-z0-9])?$/,
-    'must be 1 to 63 of a-z 0-9 _ . - and begin and end with a letter or digit',
-  );
+  .regex(/^[a-z0-9](?:[a-z0-9_.-]{0,61}[a-z0-9])?$/, notName)
+  .register(forms, { name: 'name', limit: notName, examples: ['glm-w4a16'] });

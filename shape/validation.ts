@@ -4,17 +4,17 @@ import {
   type FileKind,
   howToSupply,
   type Known,
+  optionsFor,
   placeholdersFor,
   suppliedBelow,
 } from './operator-supplied.ts';
 import { ConfigurationError, type Path, type Problem, shorten, spell } from './problems.ts';
-import { knownKeys, unknownKeyRemedy } from './schema-keys.ts';
+import { formAt, knownKeys, mayBeLeftOut, unknownKeyRemedy } from './schema-keys.ts';
 import { quote } from './strict-yaml.ts';
 
-export interface Subject {
+/** What is to be validated, with all that its messages can use. */
+export interface Subject extends Known {
   readonly kind: FileKind;
-  readonly file: string;
-  readonly value: unknown;
   /** The text of the value as written, where a file was read. */
   sourceAt(path: Path): string | undefined;
 }
@@ -27,10 +27,13 @@ export function validate<S extends z.ZodType>(schema: S, subject: Subject): Vali
   const secrets = secretsIn(subject.value).map((path) => secretProblem(subject, path));
   const result = schema.safeParse(subject.value);
   if (result.success && secrets.length === 0) return { data: result.data };
-  const issues = result.success ? [] : result.error.issues;
-  const problems = issues.flatMap((issue) => problemsOf(issue, schema, subject));
   const secretKeys = new Set(secrets.map(({ key }) => key));
-  return { problems: [...secrets, ...problems.filter(({ key }) => !secretKeys.has(key))] };
+  const isSecret = (path: Path): boolean =>
+    [...path.keys(), path.length].some((length) =>
+      secretKeys.has(spell(rootOf(subject.kind), path.slice(0, length))),
+    );
+  const issues = result.success ? [] : result.error.issues.filter(({ path }) => !isSecret(path));
+  return { problems: [...secrets, ...issues.flatMap((issue) => problemsOf(issue, schema, subject))] };
 }
 
 /** The subject with placeholders for what only the operator can supply, and what of that is missing. */
@@ -38,87 +41,113 @@ export function draftOf(subject: Subject): {
   readonly completed: Subject;
   readonly missing: readonly Problem[];
 } {
-  const known: Known = { stack: stackOf(subject.file), value: subject.value };
-  const placeholders = placeholdersFor(subject.kind, known);
+  const placeholders = placeholdersFor(subject.kind, subject);
   return {
     completed: {
       ...subject,
       value: placeholders.reduce((value, { path, value: filled }) => put(value, path, filled), subject.value),
     },
-    missing: placeholders.map(({ path }) => missingProblem(path, subject, known)),
+    missing: placeholders.map(({ path }) => missingProblem(path, subject)),
   };
 }
 
 /** A copy of the value with another one at the path; what is no map on the way stays as it is. */
 function put(value: unknown, [first, ...rest]: Path, filled: unknown): unknown {
   if (first === undefined) return filled;
-  if (value !== undefined && (value === null || typeof value !== 'object' || Array.isArray(value)))
-    return value;
+  if ((value ?? null) !== null && (typeof value !== 'object' || Array.isArray(value))) return value;
   const map = (value ?? {}) as Readonly<Record<PropertyKey, unknown>>;
-  return { ...map, [first]: put(map[first], rest, filled) };
-}
-
-/** The stack of a file that is named as Pulumi names it. */
-export function stackOf(file: string): string {
-  return /(?:^|[\\/])Pulumi\.([^\\/]+)\.ya?ml$/.exec(file)?.[1] ?? '<stack>';
+  return { ...map, [first]: put(at(map, [first]), rest, filled) };
 }
 
 function problemsOf(issue: z.core.$ZodIssue, schema: z.ZodType, subject: Subject): readonly Problem[] {
-  const { file, kind } = subject;
+  const { file, kind, value } = subject;
   const root = rootOf(kind);
-  const known: Known = { stack: stackOf(file), value: subject.value };
+  const unknown = (path: Path, name: string, siblings: readonly string[]): Problem => ({
+    file,
+    key: spell(root, path),
+    value: undefined,
+    limit: 'is not a known key',
+    remedy: unknownKeyRemedy(name, siblings),
+  });
   if (issue.code === 'unrecognized_keys') {
-    const siblings = knownKeys(schema, issue.path, subject.value);
-    return issue.keys.map((name) => ({
-      file,
-      key: spell(root, [...issue.path, name]),
-      value: undefined,
-      limit: 'is not a known key',
-      remedy: unknownKeyRemedy(name, siblings),
-    }));
+    const siblings = knownKeys(schema, issue.path, value);
+    return issue.keys.map((name) => unknown([...issue.path, name], name, siblings));
   }
-  const key = spell(root, issue.path);
-  const found = at(subject.value, issue.path);
-  if (found === undefined || found === null) return missingProblems(issue.path, subject, known);
-  const remedy = remedyFor(issue.path, subject, known);
-
-  const params = issue.code === 'custom' ? (issue.params ?? {}) : {};
+  if (issue.code === 'invalid_key') {
+    const [inner] = issue.issues;
+    const name = String(issue.path.at(-1));
+    if (inner?.code === 'invalid_value') return [unknown(issue.path, name, inner.values.map(String))];
+    const limit = inner?.message ?? issue.message;
+    return [{ file, key: spell(root, issue.path), value: undefined, limit, remedy: 'write another key' }];
+  }
+  const found = at(value, issue.path);
+  const isMissing = found === undefined || (found === null && typeof issue.path.at(-1) === 'string');
+  if (isMissing && !mayBeLeftOut(schema, issue.path, value)) return missingProblems(issue.path, subject);
   const written = subject.sourceAt(issue.path) ?? plain(found);
-  const unquoted = issue.code === 'invalid_type' && issue.expected === 'string' && typeof found !== 'object';
-  const stated = typeof params.remedy === 'string' ? params.remedy : undefined;
   return [
     {
       file,
-      key,
-      value: shorten(written),
+      key: spell(root, issue.path),
+      value: shorten(found === null ? 'empty' : written),
       limit: limitOf(issue),
-      remedy: stated ?? (unquoted ? `quote it: ${quote(written)}` : remedy),
+      remedy: remedyOf(issue, schema, subject, found, written),
     },
   ];
 }
 
-/** A missing map is asked for by what it must hold. */
-function missingProblems(path: Path, subject: Subject, known: Known): readonly Problem[] {
-  const below = suppliedBelow(subject.kind, path);
-  return (below.length === 0 ? [path] : below).map((missing) => missingProblem(missing, subject, known));
+function remedyOf(
+  issue: z.core.$ZodIssue,
+  schema: z.ZodType,
+  subject: Subject,
+  found: unknown,
+  written: string,
+): string {
+  const { kind, value } = subject;
+  const stated = issue.code === 'custom' ? issue.params?.remedy : undefined;
+  if (typeof stated === 'string') return stated;
+  if (found === null) return 'write a value, or take it out';
+  const supplied = howToSupply(kind, issue.path, subject);
+  const form = formAt(schema, issue.path, value);
+  if (form?.remedy !== undefined) return form.remedy;
+  if (issue.code === 'invalid_type' && issue.expected === 'string' && typeof found !== 'object')
+    return `quote it: ${quote(written)}`;
+  if (isNumberAsText(issue, found)) return `write it without quotes: ${written}`;
+  return supplied ?? remedyFor(issue.path, subject, form?.examples[0]);
 }
 
-function missingProblem(path: Path, subject: Subject, known: Known): Problem {
+function isNumberAsText(issue: z.core.$ZodIssue, found: unknown): boolean {
+  return (
+    issue.code === 'invalid_type' &&
+    ['number', 'int', 'boolean'].includes(issue.expected) &&
+    typeof found === 'string' &&
+    /^(?:-?(?:0|[1-9]\d*)(?:\.\d+)?|true|false)$/.test(found)
+  );
+}
+
+/** A missing map is asked for by what it must hold. */
+function missingProblems(path: Path, subject: Subject): readonly Problem[] {
+  const below = suppliedBelow(subject.kind, path);
+  return (below.length === 0 ? [path] : below).map((missing) => missingProblem(missing, subject));
+}
+
+function missingProblem(path: Path, subject: Subject): Problem {
   return {
     file: subject.file,
     key: spell(rootOf(subject.kind), path),
     value: undefined,
     limit: 'is required',
-    remedy: remedyFor(path, subject, known),
+    remedy: howToSupply(subject.kind, path, subject) ?? remedyFor(path, subject),
   };
 }
 
-function remedyFor(path: Path, { kind }: Subject, known: Known): string {
-  const key = spell(rootOf(kind), path);
-  if (kind === 'model') return 'write it there';
-  return (
-    howToSupply(kind, path, known) ?? `set it: pulumi config set --path '${key}' <value> -s ${known.stack}`
-  );
+function remedyFor(path: Path, { kind, file }: Subject, example = '<value>'): string {
+  if (kind === 'model') return example === '<value>' ? 'write it there' : `write it like ${example}`;
+  return `set it: pulumi config set --path '${spell(rootOf(kind), path)}' ${quoted(example)} ${optionsFor(file)}`;
+}
+
+/** For a shell, where it needs that. */
+function quoted(word: string): string {
+  return /^[\w./:<>-]+$/.test(word) ? word : `'${word}'`;
 }
 
 /** The key of a stack file below which the value lies. */
@@ -136,8 +165,6 @@ function limitOf(issue: z.core.$ZodIssue): string {
       return `must be ${issue.inclusive ? 'at most' : 'less than'} ${issue.maximum}`;
     case 'invalid_value':
       return `must be ${issue.values.map(String).join(' or ')}`;
-    case 'invalid_key':
-      return issue.issues[0]?.message ?? issue.message;
     default:
       return issue.message;
   }
@@ -153,15 +180,17 @@ const typeNames: Readonly<Record<string, string>> = {
   record: 'a map',
 };
 
+/** What is below a list or a map is not said: one of it may be a secret. */
 function plain(value: unknown): string {
-  return typeof value === 'string' ? value : JSON.stringify(value);
+  if (value !== null && typeof value === 'object') return Array.isArray(value) ? 'a list' : 'a map';
+  return String(value);
 }
 
-/** Paths of what `pulumi config set --secret` writes, decrypted or not. */
+/** Paths of what `pulumi config set --secret` writes. */
 function secretsIn(value: unknown, path: Path = []): readonly Path[] {
   if (value === null || typeof value !== 'object') return [];
+  if (Object.hasOwn(value, 'secure')) return [path];
   const entries = Array.isArray(value) ? [...value.entries()] : Object.entries(value);
-  if (entries.length === 1 && entries[0]?.[0] === 'secure') return [path];
   return entries.flatMap(([key, inner]) => secretsIn(inner, [...path, key]));
 }
 

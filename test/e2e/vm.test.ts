@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { plannedShape } from '../../components/planned-shape.ts';
-import { stackFile } from '../../components/stack-files.ts';
 import { openStage, type Stage } from '../../lab/stage.ts';
 import { claimOf, type Manifest, type Release } from '../../shape/release.ts';
 import type { HostView } from './host-view.ts';
@@ -36,9 +35,7 @@ describe('on a kernel of its own', () => {
   });
 
   it('a unit without the limit fails at that part of the conjunction, and the previous comes back', async () => {
-    const file = stackFile(stage.workplace.folder, glm);
-    if (file.kind !== 'shape') throw new Error(`${glm} is not a shape`);
-    const { release: whole } = plannedShape('.', glm, file);
+    const { release: whole } = plannedShape(stage.workplace.folder, glm);
     const release: Release = { ...whole, unit: whole.unit.replace(/^LimitMEMLOCK=.*\n/m, '') };
     expect(release.unit).not.toBe(whole.unit);
     const { epoch } = await host.status();

@@ -9,8 +9,7 @@ import type { Change } from '../../lab/overlay.ts';
 import { type PulumiRun, Workplace } from '../../lab/workplace.ts';
 import { inspectHost } from '../../remote/inspect.ts';
 import { fingerprintOf } from '../../remote/ssh.ts';
-import { parseHost } from '../../shape/configuration.ts';
-import { readStrictYaml } from '../../shape/strict-yaml.ts';
+import { loadStackFile } from '../../shape/configuration.ts';
 import { prepareToolchain } from '../../toolchain/prepare.ts';
 
 const stack = 'dankserver';
@@ -206,7 +205,8 @@ async function resourcesOfStack(): Promise<string[]> {
 }
 
 async function configuredHost() {
-  const file = workplace.configFile(stack);
-  const { content } = readStrictYaml(file, await readFile(file, 'utf8'));
-  return parseHost((content as { config: Record<string, unknown> }).config['slot:host'], file);
+  const path = workplace.configFile(stack);
+  const file = loadStackFile(path, await readFile(path, 'utf8'));
+  if (file.kind !== 'host') throw new Error(`${path} describes no host`);
+  return file.host;
 }

@@ -2,10 +2,10 @@ import { describe, expect, it } from 'vitest';
 import { parseDocument } from 'yaml';
 import {
   ConfigurationError,
+  load,
   loadStackFile,
+  openValues,
   type Problem,
-  parseHost,
-  parseShape,
 } from '../../../shape/configuration.ts';
 import {
   hostKey,
@@ -84,7 +84,8 @@ describe('a stack file', () => {
 
   it.each([
     ['what is no YAML', 'config: {a', 'must be YAML'],
-    ['a key twice', `${shape}    host: other\n`, 'must be YAML'],
+    ['a key twice', `${shape}    host: other\n`, 'twice'],
+    ['a key of another package twice', `${shape}  other:a: 1\n  other:a: 2\n`, 'twice'],
     ['nothing to describe', 'config: {}\n', 'either slot:host or slot:shape'],
     ['no configuration', 'encryptionsalt: v1:x\n', 'either slot:host or slot:shape'],
     ['an empty text', '', 'either slot:host or slot:shape'],
@@ -162,7 +163,7 @@ describe('a value', () => {
     ['a memory size without unit', 'engine.kvCacheMemory', '1024', "e.g. '64 MiB'"],
     ['an engine that does not exist', 'engine', '{kind: sglang}', 'slot:shape.engine.kind'],
     ['a key that another kind of engine has', 'engine.healthPath', '/health', 'known here: kind, image'],
-    ['a variable that is no name', 'environment', '{a-b: x}', "slot:shape.environment.a-b'"],
+    ['a variable that is no name', 'environment', '{a-b: x}', 'slot:shape.environment.a-b write another key'],
     ['a value of two lines', 'environment', '{BANNER: "a\\nExecStartPre=/usr/bin/touch /x"}', 'BANNER'],
     ['NUL in a value', 'environment', '{A: "a\\0"}', 'slot:shape.environment.A'],
     ['a path that podman would split', 'payload.folder', 'a:rw', 'slot:shape.payload.folder'],
@@ -311,32 +312,118 @@ describe("the operator's own files", () => {
 });
 
 describe('what Pulumi hands over', () => {
+  const given = (config: Record<string, unknown>, secretKeys: string[] = []) =>
+    problemsOf(() => load(openValues('Pulumi.x.yaml', config, secretKeys)));
+
   it('is held to the same rules', () => {
-    expect(problemsOf(() => parseShape({ host: 3 }, 'Pulumi.x.yaml')).map(({ key }) => key)).toContain(
-      'slot:shape.host',
+    expect(given({ 'slot:shape': { host: 3 } }).map(({ key }) => key)).toContain('slot:shape.host');
+    expect(given({ 'slot:host': {} }).map(({ key }) => key)).toContain('slot:host.address');
+  });
+
+  it('is refused with a misspelt key, whatever file it is of', () => {
+    const config = { 'slot:shap': { host: 'x' }, 'other:region': 'x', 'slot:host': {} };
+    expect(given(config)).toContainEqual(
+      expect.objectContaining({ key: 'slot:shap', remedy: 'did you mean slot:shape?' }),
     );
-    expect(problemsOf(() => parseHost(undefined, 'Pulumi.x.yaml')).map(({ key }) => key)).toContain(
-      'slot:host.address',
-    );
+    expect(given(config).map(({ key }) => key)).not.toContain('other:region');
+  });
+
+  it.each(['slot:host', 'slot:shape'])(
+    'is refused by name where %s holds a secret, and nothing of it is said',
+    (key) => {
+      const problems = given({ [key]: { host: 3, address: 4, hostKey: 'canary', user: ['canary'] } }, [key]);
+      expect(problems).toEqual([expect.objectContaining({ key, limit: expect.stringContaining('secret') })]);
+      expect(JSON.stringify(problems)).not.toContain('canary');
+    },
+  );
+
+  it('may hold decrypted secrets for the variables of the shape, and for no others', () => {
+    const secrets = { HF_TOKEN: 'canary', HF_TOKN: 'canary' };
+    const problems = given({ 'slot:shape': { secrets: { HF_TOKEN: {} } }, 'slot:secrets': secrets }, [
+      'slot:secrets',
+    ]);
+    expect(problems.filter(({ key }) => key.startsWith('slot:secrets'))).toEqual([
+      expect.objectContaining({ key: 'slot:secrets.HF_TOKN', remedy: 'did you mean HF_TOKEN?' }),
+    ]);
+    expect(JSON.stringify(problems)).not.toContain('canary');
   });
 });
 
 describe('slot:secrets', () => {
+  const withSecrets = (secrets: string, values: string) =>
+    problemsOf(() =>
+      loadStackFile('Pulumi.glm.yaml', `${shape}    secrets: ${secrets}\n  slot:secrets: ${values}\n`),
+    );
+
   it('is taken with each value encrypted', () => {
-    const file = `${shape}  slot:secrets:\n    HF_TOKEN:\n      secure: v1:abc:def\n`;
-    expect(loadStackFile('Pulumi.glm.yaml', file).kind).toBe('shape');
+    expect(withSecrets("{HF_TOKEN: {version: '1'}}", '{HF_TOKEN: {secure: v1:abc:def}}')).toEqual([]);
   });
 
-  it.each(['HF_TOKEN: readable', 'HF_TOKEN: {insecure: v1}', 'HF_TOKEN: {secure: 12}'])(
-    'is refused with %s, without repeating it',
-    (line) => {
-      const file = `${shape}  slot:secrets:\n    ${line}\n`;
-      const [problem] = problemsOf(() => loadStackFile('Pulumi.glm.yaml', file));
-      expect(problem).toMatchObject({
-        key: 'slot:secrets.HF_TOKEN',
-        limit: 'must be encrypted',
-        value: undefined,
-      });
-    },
-  );
+  it.each([
+    ['in plain text', '{HF_TOKEN: canary}', 'slot:secrets.HF_TOKEN'],
+    ['that readers type differently', '{HF_TOKEN: 0600}', 'slot:secrets.HF_TOKEN'],
+    ['in another map', '{HF_TOKEN: {insecure: canary}}', 'slot:secrets.HF_TOKEN'],
+    ['that is no text', '{HF_TOKEN: {secure: 12}}', 'slot:secrets.HF_TOKEN'],
+    ['in a list', '[canary]', 'slot:secrets'],
+    ['alone', 'canary', 'slot:secrets'],
+    ['all encrypted as one', '{secure: v1:canary}', 'slot:secrets'],
+    ['where a name belongs', '{HF_TOKEN canary: }', 'slot:secrets'],
+    ['with a name that is a number', '{0777: canary}', 'slot:secrets'],
+  ])('is refused with a value %s, without repeating it', (_what, values, key) => {
+    const problems = withSecrets("{HF_TOKEN: {version: '1'}}", values);
+    expect(problems.map((problem) => problem.key)).toContain(key);
+    expect(JSON.stringify(problems)).not.toMatch(/canary|0600|0777/);
+  });
+
+  it('is refused with a value for a variable that the shape does not name, and told the nearest', () => {
+    expect(withSecrets("{HF_TOKEN: {version: '1'}}", '{HF_TOKN: {secure: v1:x}}')).toEqual([
+      expect.objectContaining({ key: 'slot:secrets.HF_TOKN', remedy: 'did you mean HF_TOKEN?' }),
+    ]);
+  });
+
+  it('is refused in the file of a host', () => {
+    const problems = problemsOf(() =>
+      loadStackFile('Pulumi.dankserver.yaml', `${host}  slot:secrets: {A: {secure: v1:x}}\n`),
+    );
+    expect(problems).toEqual([expect.objectContaining({ key: 'slot:secrets' })]);
+  });
+});
+
+describe('a secret', () => {
+  it.each([
+    ['environment', '{TOKEN: {secure: v1:canary}}', 'slot:shape.environment.TOKEN'],
+    ['environment', '{secure: v1:canary}', 'slot:shape.environment'],
+    ['engine.extraArguments', '[--x, {secure: v1:canary}]', 'slot:shape.engine.extraArguments[1]'],
+    ['engine.image.digest', '{secure: v1:canary}', 'slot:shape.engine.image.digest'],
+    [
+      'engine.speculative',
+      '{deep: {deeper: [{secure: v1:canary}]}}',
+      'slot:shape.engine.speculative.deep.deeper[0]',
+    ],
+    ['limits', '{memlock: {secure: v1:canary, more: canary}}', 'slot:shape.limits.memlock'],
+    ['environment', '{TOKEN: {secure: 0777}}', 'slot:shape.environment.TOKEN'],
+    ['payload', '{secure: v1:canary}', 'slot:shape.payload'],
+  ])('below %s as %s is refused by its key, once, and nothing of it is said', (path, value, key) => {
+    const problems = problemsWith(shape, `slot:shape.${path}`, value);
+    expect(
+      problems.filter((problem) => problem.limit.includes('secret')).map((problem) => problem.key),
+    ).toEqual([key]);
+    expect(JSON.stringify(problems)).not.toMatch(/canary|0777/);
+  });
+
+  it('is not repeated where the YAML around it is broken', () => {
+    for (const line of [
+      'TOKEN: |canary',
+      'TOKEN: "\\q canary"',
+      'TOKEN: !canary x',
+      'TOKEN: [canary',
+      'TOKEN: @canary',
+      '%canary',
+    ]) {
+      const text = `${shape}  slot:secrets:\n    ${line}\n`;
+      const message = JSON.stringify(problemsOf(() => loadStackFile('Pulumi.glm.yaml', text)));
+      expect(message, line).toContain('Pulumi.glm.yaml');
+      expect(message, line).not.toContain('canary');
+    }
+  });
 });
