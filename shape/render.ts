@@ -1,5 +1,5 @@
 import Handlebars from 'handlebars';
-import { encodeText, encodeWord } from './systemd.ts';
+import { encodeSize, encodeText, encodeWord } from './systemd.ts';
 
 /** Texts of the templates, by what they render. */
 export interface Templates {
@@ -69,6 +69,7 @@ function render(template: string, view: object): string {
     word: (...parts: unknown[]) => encodeWord(parts.slice(0, -1).join('')),
     words: (list: readonly string[]) => list.map(encodeWord).join(' '),
     text: (...parts: unknown[]) => encodeText(parts.slice(0, -1).join('')),
+    size: encodeSize,
   });
   return handlebars.compile(template, { noEscape: true, strict: true })(view);
 }

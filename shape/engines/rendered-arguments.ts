@@ -7,6 +7,8 @@ const shortNames: Readonly<Record<string, string>> = {
 
 /** The arguments of a release as vLLM's parser reads them, whichever field or list they come from. */
 export interface RenderedArguments {
+  /** Every flag, spelled in full, in the order in which the last of each is there. */
+  readonly flags: readonly string[];
   /** Whether the last word on a switch turns it on; undefined: nothing is said of it. */
   isOn(flag: `--${string}`): boolean | undefined;
   /** What follows the flag, the last time it is there; empty for a switch, undefined where it is absent. */
@@ -33,6 +35,7 @@ export function renderedArguments(words: readonly string[]): RenderedArguments {
   const value = (flag: string): string | undefined =>
     options.has(flag) ? (values(flag)[0] ?? '') : undefined;
   return {
+    flags: [...options.keys()],
     isOn(flag) {
       const negation = flag.replace('--', '--no-');
       const last = [...options.keys()].filter((name) => name === flag || name === negation).at(-1);

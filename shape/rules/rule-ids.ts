@@ -1,7 +1,74 @@
 import * as z from 'zod';
 
 /** Every rule by its id, the name by which a shape is excepted from it. */
-export const ruleIds = ['image-by-digest', 'image-without-tag'] as const;
+export const ruleIds = [
+  'image-by-digest',
+  'image-without-tag',
+  'glm-kv-cache-fp8',
+  'expert-offload-quantization',
+  'expert-prefetch',
+  'tool-parser',
+  'reasoning-parser',
+  'glm-offloaded-mtp',
+  'hybrid-mtp-prefix-caching',
+  'dflash-drafter',
+  'compile-changelist',
+  'profiler-stack',
+  'one-device-mask',
+  'mask-beside-integrated-gpu',
+  'nccl-protocol',
+  'mounts-read-only',
+  'mounts-not-relabelled',
+  'guarded-import-hook',
+  'selinux-label',
+  'memlock-with-unit',
+  'memlock-for-offload',
+  'pids-explicit',
+  'open-files-explicit',
+  'host-ipc-without-size',
+  'start-without-timeout',
+  'ready-timeout',
+  'stop-in-order',
+  'words-survive',
+  'no-secret-in-unit',
+  'no-moving-text',
+  'kv-cache-fits',
+  'kv-cache-bytes-need-patch',
+  'activation-killed',
+  'activation-fits',
+  'resident-experts-fit',
+  'memlock-holds-pinned',
+  'pinned-fits-host',
+  'pinned-fits-after-stop',
+  'pinned-fits-gpu-pages',
+  'payload-on-record',
+  'facts-to-judge-by',
+  'image-known',
+  'flags-known',
+  'flags-recorded',
+  'flags-whole',
+  'flags-current',
+  'flag-values',
+  'parsers-known',
+  'parsers-recorded',
+] as const;
 export type RuleId = (typeof ruleIds)[number];
 
-export const ruleIdSchema = z.enum(ruleIds);
+/**
+ * Rules that hold for every shape. What breaks them never starts, or does what cannot be taken back: a reason does
+ * not make it good.
+ */
+export const unconditionalRuleIds: readonly RuleId[] = [
+  'image-by-digest',
+  'image-without-tag',
+  'mounts-read-only',
+  'mounts-not-relabelled',
+  'host-ipc-without-size',
+  'words-survive',
+  'no-secret-in-unit',
+];
+
+/** A rule that a shape can be excepted from. */
+export const ruleIdSchema = z.enum(ruleIds).refine((id) => !unconditionalRuleIds.includes(id), {
+  error: ({ input }) => `must not be ${input}: this rule holds for every shape`,
+});

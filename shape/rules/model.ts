@@ -1,0 +1,151 @@
+import type { Rule } from './rule.ts';
+import {
+  isHybrid,
+  isOfFamily,
+  offloadsExperts,
+  predictsTokens,
+  speculationOf,
+  vllmArguments,
+} from './served-model.ts';
+import { settingsOf, shown } from './settings.ts';
+
+export const glmKvCacheFp8: Rule = {
+  id: 'glm-kv-cache-fp8',
+  severity: 'refuse',
+  reason:
+    'GLM on gfx12 has no operation to decode an fp8 cache, and it would gain nothing: the reserve does not depend on the type',
+  evidence: 'facts, rule 1: rocm_aiter_mla_decode_fwd is missing, VLLM_ROCM_USE_AITER_MLA=1 does not help',
+  remedy: 'set slot:shape.engine.kvCacheDtype to auto',
+  examine: ({ release }) => {
+    const type = vllmArguments(release)?.value('--kv-cache-dtype');
+    const { gpuArchitecture = 'gfx12' } = release.review ?? {};
+    return type !== undefined &&
+      /^(?:fp8|float8)/i.test(type) &&
+      isOfFamily(release, 'glm') &&
+      gpuArchitecture.startsWith('gfx12')
+      ? `--kv-cache-dtype ${type}`
+      : undefined;
+  },
+};
+
+/** The methods whose experts the engine can offload. */
+const offloadable = ['auto-round', 'inc'];
+
+export const expertOffloadQuantization: Rule = {
+  id: 'expert-offload-quantization',
+  severity: 'refuse',
+  reason:
+    'only the path of INC (AutoRound) has a recipe to offload experts; a compressed-tensors checkpoint does not fit 64 GiB of GPU memory',
+  evidence: 'facts, rule 2: the 182 GiB dealignai/GLM-5.3-Flash-CYBERSECURITY-W4A16',
+  remedy: 'serve a payload whose config.json has quant_method auto-round or inc, or do without expertOffload',
+  examine: ({ release, measured }) => {
+    if (!offloadsExperts(release)) return undefined;
+    if (measured !== undefined && measured.quantization === undefined)
+      return 'expert offload of a payload without quant_method';
+    const method = measured?.quantization ?? release.review?.quantization;
+    const methods = [method, vllmArguments(release)?.value('--quantization')];
+    const other = methods.find((known) => known !== undefined && !offloadable.includes(known));
+    return other && `expert offload of a payload with quantization ${other}`;
+  },
+};
+
+export const toolParser: Rule = {
+  id: 'tool-parser',
+  severity: 'refuse',
+  reason:
+    'without tool choice and the parser of its model the engine answers HTTP 400, and every agent breaks',
+  evidence: 'facts, rule 3: for GLM the parsers are glm45 and glm47, glm47 is the one to use',
+  remedy: "set slot:shape.engine.toolParser to one of the model's",
+  examine: ({ release }) => {
+    const words = vllmArguments(release);
+    if (words === undefined) return undefined;
+    const parser = words.value('--tool-call-parser');
+    if (parser === undefined || parser === '') return 'no --tool-call-parser';
+    if (!words.isOn('--enable-auto-tool-choice')) return 'no --enable-auto-tool-choice';
+    return foreignParser('--tool-call-parser', parser, release.review?.model?.toolParsers);
+  },
+};
+
+export const reasoningParser: Rule = {
+  id: 'reasoning-parser',
+  severity: 'refuse',
+  reason: 'without the parser of its model the thinking leaks into the answer, and its own field is empty',
+  evidence: 'facts, rule 4',
+  remedy: "set slot:shape.engine.reasoningParser to one of the model's",
+  examine: ({ release }) => {
+    const words = vllmArguments(release);
+    if (words === undefined) return undefined;
+    const parser = words.value('--reasoning-parser');
+    if (parser === undefined || parser === '') return 'no --reasoning-parser';
+    return foreignParser('--reasoning-parser', parser, release.review?.model?.reasoningParsers);
+  },
+};
+
+function foreignParser(flag: string, parser: string, known: readonly string[] = []): string | undefined {
+  return known.length === 0 || known.includes(parser)
+    ? undefined
+    : `${flag} ${parser}, and the model's are ${known.join(', ')}`;
+}
+
+export const expertPrefetch: Rule = {
+  id: 'expert-prefetch',
+  severity: 'refuse',
+  reason: 'prefetched experts are the wrong ones and push out the right ones',
+  evidence: 'facts, rule 5: 36 % precision; decode was 40 to 51 % faster without',
+  remedy: 'take the prefetch out of arguments and environment',
+  examine: ({ release }) => {
+    const found = settingsOf(release).find(
+      ({ name, isOn }) => isOn && name.includes('prefetch') && /expert|moe|offload/.test(name),
+    );
+    return found && shown(found);
+  },
+};
+
+export const glmOffloadedMtp: Rule = {
+  id: 'glm-offloaded-mtp',
+  severity: 'refuse',
+  reason:
+    'on a GLM whose experts are offloaded it costs 2.6 GiB of their arena and most of the prefill; where all experts are resident it would pay',
+  evidence: 'experiment on record: prefill 255 tok/s instead of 918, decode 9.64 to 11.16 instead of 9.9',
+  remedy: 'take slot:shape.engine.speculative out',
+  examine: ({ release }) =>
+    isOfFamily(release, 'glm') && offloadsExperts(release) && predictsTokens(release)
+      ? `--speculative-config with method ${speculationOf(release)?.method}`
+      : undefined,
+};
+
+export const hybridMtpPrefixCaching: Rule = {
+  id: 'hybrid-mtp-prefix-caching',
+  severity: 'warn',
+  reason:
+    'a prefix found in the cache brings a wrong state of the linear layers back to the drafts: broken tool calls, lost context, empty answers',
+  evidence: 'vllm-project/vllm issues 47194 and 53912, pull request 43650; not measured on this host',
+  remedy: 'set slot:shape.engine.prefixCaching to false, or say after a test of long conversations why not',
+  examine: ({ release }) =>
+    isOfFamily(release, 'qwen') &&
+    isHybrid(release) &&
+    predictsTokens(release) &&
+    vllmArguments(release)?.isOn('--enable-prefix-caching') !== false
+      ? `--speculative-config with method ${speculationOf(release)?.method} and prefix caching`
+      : undefined,
+};
+
+export const profilerStack: Rule = {
+  id: 'profiler-stack',
+  severity: 'refuse',
+  reason: 'a profile with stacks hangs when it is stopped, and its trace grows to tens of GB',
+  evidence: 'facts, rule 10; with_stack is on unless it is set',
+  remedy:
+    'set torch_profiler_with_stack in --profiler-config to false, or VLLM_TORCH_PROFILER_WITH_STACK to 0',
+  examine: ({ release }) => {
+    const settings = settingsOf(release).filter(({ name }) => name.includes('profil'));
+    const profiler = settings.find(
+      ({ name, isOn }) => isOn && /dir$|profiler_config$|\.profiler$/.test(name),
+    );
+    if (profiler === undefined) return undefined;
+    const stacks = settings.filter(({ name }) => name.endsWith('with_stack'));
+    const withStack = stacks.find(({ isOn }) => isOn);
+    if (withStack !== undefined) return shown(withStack);
+    return stacks.length === 0 ? `${shown(profiler)}, and nothing says with_stack=false` : undefined;
+  },
+};

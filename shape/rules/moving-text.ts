@@ -1,0 +1,34 @@
+import { textsOf } from './release-texts.ts';
+import type { Rule } from './rule.ts';
+
+/** What differs from one rendering to the next, by the words for it. */
+const movingText: readonly (readonly [what: string, RegExp])[] = [
+  ['a time', /\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d/],
+  ['a time', /\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? .{3,12} \d\d:\d\d:\d\d/],
+  ['a UUID', /(?<!GPU-)\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b/i],
+  ['a temporary path', /\/tmp\/tmp[._-]?\w{6,}/],
+  ['an id of 64 digits', /\b[0-9a-f]{64}\b/],
+];
+
+export const noMovingText: Rule = {
+  id: 'no-moving-text',
+  severity: 'refuse',
+  reason: 'a text that is another one each time makes every preview a cutover, and an outage',
+  evidence: 'design, decision 5: the same shape renders to the same bytes',
+  remedy: 'take it out; what the engine must know of its start it can ask the host',
+  examine: ({ release }) => {
+    const lasting = [
+      release.engineIdentity,
+      release.image.split(':').at(-1) ?? '',
+      ...release.patches.map(({ patchedSha256 }) => patchedSha256),
+    ].filter((text) => text !== '');
+    for (const [place, text] of textsOf(release)) {
+      const rest = lasting.reduce((left, known) => left.replaceAll(known, ''), text);
+      for (const [what, pattern] of movingText) {
+        const [found] = pattern.exec(rest) ?? [];
+        if (found !== undefined) return `${place} holds ${what}: ${found}`;
+      }
+    }
+    return undefined;
+  },
+};

@@ -1,0 +1,39 @@
+import { type RenderedArguments, renderedArguments } from '../engines/rendered-arguments.ts';
+import type { Release } from '../release.ts';
+
+/** Arguments of an engine of kind vLLM; undefined: it is of another kind, whose flags mean other things. */
+export function vllmArguments(release: Release): RenderedArguments | undefined {
+  return release.engineKind === 'vllm' ? renderedArguments(release.arguments) : undefined;
+}
+
+/** By the shape's `model`; a shape that names none is known by the names of its payload and what it serves. */
+export function isOfFamily(release: Release, family: 'glm' | 'qwen'): boolean {
+  return new RegExp(`\\b${family}`, 'i').test(release.review?.model?.family ?? namesIn(release));
+}
+
+/** Some of its layers keep a state instead of a cache: by its `model`, or by the name of Qwen's hybrid line. */
+export function isHybrid(release: Release): boolean {
+  return release.review?.model?.hybrid ?? /qwen.*next/i.test(namesIn(release));
+}
+
+function namesIn({ payload, servedNames }: Release): string {
+  const { folder, entry = '' } = payload;
+  return [folder.split('/').at(-1), entry, ...servedNames].join(' ');
+}
+
+export function offloadsExperts(release: Release): boolean {
+  return vllmArguments(release)?.isOn('--enable-expert-offload') ?? false;
+}
+
+/** `method` of the speculative decoding, and its drafter; undefined: there is none. */
+export function speculationOf(
+  release: Release,
+): { readonly method: string; readonly drafter: string } | undefined {
+  const config = vllmArguments(release)?.object('--speculative-config');
+  return config && { method: String(config.method ?? ''), drafter: String(config.model ?? '') };
+}
+
+/** Multi-token prediction by whatever name, e.g. `mtp`, `qwen3_next_mtp`. */
+export function predictsTokens(release: Release): boolean {
+  return /mtp/i.test(speculationOf(release)?.method ?? '');
+}
