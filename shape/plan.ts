@@ -1,6 +1,7 @@
 import { engineIdentityOf } from './engine-identity.ts';
 import { invoke } from './engines/engine.ts';
 import { imageReference } from './engines/image.ts';
+import { imageFacts, type NamedImageKnowledge } from './engines/image-knowledge.ts';
 import type { EngineInvocation } from './engines/invocation.ts';
 import type { HostConfig } from './host.ts';
 import type { Model } from './model.ts';
@@ -22,6 +23,8 @@ export interface PlanInput {
   readonly templates: Templates;
   /** What `models/` says of the shape's model; undefined: it names none. */
   readonly model?: Model | undefined;
+  /** What `images/` says of the shape's image; undefined: nothing. */
+  readonly image?: NamedImageKnowledge | undefined;
   /** Texts of the diffs that the shape names, by their path below `patches/`. */
   readonly patches: ReadonlyMap<string, string>;
 }
@@ -31,7 +34,8 @@ export interface PlanInput {
  *
  * @throws ConfigurationError where shape and host do not fit together, with everything that is wrong
  */
-export function planRelease({ host, shape, stack, templates, model, patches }: PlanInput): Release {
+export function planRelease(input: PlanInput): Release {
+  const { host, shape, stack, templates, patches } = input;
   const file = `Pulumi.${stack}.yaml`;
   const shortName = shape.shortName ?? stack;
   const patched = patchedFilesOf(shape.patches, patches, file);
@@ -39,6 +43,7 @@ export function planRelease({ host, shape, stack, templates, model, patches }: P
   const engine = invocationOf(host, shape, volumes);
   const problems = [
     ...misfits(host, shape, shortName, file),
+    ...takenVariables(shape, engine, file),
     ...patched.problems,
     ...volumes.problems,
     ...engine.faults.map((fault) => ({ ...fault, file, key: `slot:shape.engine.${fault.key}` })),
@@ -57,6 +62,7 @@ export function planRelease({ host, shape, stack, templates, model, patches }: P
     engineKind: shape.engine.kind,
     engineIdentity,
     image: view.image,
+    ...(engine.entrypoint && { entrypoint: [...engine.entrypoint] }),
     arguments: [...engine.arguments],
     environment,
     secrets: [...view.secrets],
@@ -85,14 +91,15 @@ export function planRelease({ host, shape, stack, templates, model, patches }: P
       settleSeconds: deadlines.settle.seconds,
     },
     checks: checksOf(engine),
-    review: reviewFactsOf(host, shape, model),
+    review: reviewFactsOf(input, engine),
   };
 }
 
-function reviewFactsOf(host: HostConfig, shape: ShapeConfig, model: Model | undefined): ReviewFacts {
+function reviewFactsOf({ host, shape, model, image }: PlanInput, engine: EngineInvocation): ReviewFacts {
   const { gpuArchitecture, integratedGpu, selinux } = host;
   return {
     ...(model && { model }),
+    ...(image && { image: imageFacts(image, engine.arguments) }),
     ...(shape.payload.quantization !== undefined && { quantization: shape.payload.quantization }),
     ...(gpuArchitecture !== undefined && { gpuArchitecture }),
     ...(integratedGpu !== undefined && { integratedGpu }),
@@ -108,6 +115,7 @@ function invocationOf(host: HostConfig, shape: ShapeConfig, volumes: Volumes): E
     port: host.port,
     payload: shape.payload.entry === undefined ? target : `${target}/${shape.payload.entry}`,
     state: Object.fromEntries(Object.entries(volumes.state).map(([name, volume]) => [name, volume.target])),
+    mounted: volumes.all.map((volume) => volume.target),
     publicNames: publicName === undefined || publicName === shape.engine.servedName ? [] : [publicName],
   });
 }
@@ -135,7 +143,7 @@ function unitView({ host, shape, shortName, engine, volumes, environment }: Unit
     image: imageReference(shape.engine.image),
     argumentLines: byFlag(engine.arguments),
     environment: Object.entries(environment).map(([name, value]) => ({ name, value })),
-    secrets: Object.entries(shape.secrets)
+    secrets: Object.entries({ ...shape.secrets, ...engine.secrets })
       .sort(([a], [b]) => (a < b ? -1 : 1))
       .map(([variable, { version }]) => ({ variable, name: names.secret(variable, version) })),
     volumes: volumes.all,
@@ -176,6 +184,22 @@ function misfits(host: HostConfig, shape: ShapeConfig, shortName: string, file: 
     problems.push({ file, key: 'slot:shape.shortName', value: shortName, limit, remedy });
   }
   return problems;
+}
+
+/** Variables that the engine's own keys fill must not be said again. */
+function takenVariables(shape: ShapeConfig, engine: EngineInvocation, file: string): readonly Problem[] {
+  const places = { environment: shape.environment, secrets: shape.secrets };
+  return Object.keys(engine.secrets).flatMap((variable) =>
+    Object.entries(places)
+      .filter(([, variables]) => Object.hasOwn(variables, variable))
+      .map(([place]) => ({
+        file,
+        key: `slot:shape.${place}.${variable}`,
+        value: undefined,
+        limit: 'must not be there: slot:shape.engine.apiKey fills the variable',
+        remedy: 'take it out of one of them',
+      })),
+  );
 }
 
 /** A flag and what follows it in one group, so that a review reads one option a line. */

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import * as z from 'zod';
 import { checkSchema } from './checks.ts';
+import { imageFactsSchema } from './engines/image-knowledge.ts';
 import { modelSchema } from './model.ts';
 import { nameSchema } from './text.ts';
 
@@ -26,12 +27,16 @@ const patchedFileSchema = z.strictObject({
 const reviewFactsSchema = z.strictObject({
   /** Of the shape's `model`; absent: none is named. */
   model: modelSchema.optional(),
+  /** Of the image, by its digest, as far as it bears on the arguments; absent: nothing is known of it. */
+  image: imageFactsSchema.optional(),
   /** Of the payload's `config.json`, as the shape expects it; absent: nothing is expected. */
   quantization: z.string().optional(),
   gpuArchitecture: z.string().optional(),
   /** Whether the host has a GPU in its processor; absent: not known. */
   integratedGpu: z.boolean().optional(),
   selinux: z.enum(['enforcing', 'permissive', 'disabled']).optional(),
+  /** Variable by which a hook that Python imports at its start keeps from starting itself; absent: there is no hook. */
+  importGuard: z.string().optional(),
   /** Reasons by the id of the rule that they except the shape from. */
   exceptions: z.record(z.string(), z.string()),
 });
@@ -52,6 +57,8 @@ export const releaseSchema = z.strictObject({
   engineIdentity: hex64,
   /** `registry/name@sha256:…`. */
   image: z.string(),
+  /** What the image must begin with by itself; absent: nothing is known. */
+  entrypoint: z.array(z.string()).optional(),
   /** What the engine's process must be found with: arguments after the image, in order. */
   arguments: z.array(z.string()),
   environment: z.record(z.string(), z.string()),

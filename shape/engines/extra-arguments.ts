@@ -1,51 +1,243 @@
 import * as z from 'zod';
 import { lineSchema } from '../text.ts';
+import {
+  type CommandLine,
+  type Flag,
+  type FlagWord,
+  flagAbbreviatedBy,
+  flagIn,
+  flagNamed,
+  needsValue,
+} from './command-line.ts';
 
 /**
- * Arguments written by hand, checked for what went wrong with such lists: flag and value in one element,
- * a flag that a field renders already (also abbreviated, which argparse accepts), a flag twice, the
- * entrypoint repeated, and quotes that a shell would have removed.
+ * Arguments written by hand, checked for what went wrong with such lists: a flag twice or against itself, one that a
+ * field renders already, one cut short, flag and value in one element, quotes that a shell would have removed, JSON
+ * that is none, the entrypoint repeated, a secret. Which flags an image has is asked of its knowledge, by rules.
  */
-export function extraArgumentsSchema(ownedFlags: readonly string[], entrypoint: readonly string[]) {
-  return z
-    .array(lineSchema)
-    .default([])
-    .superRefine((elements, context) => {
-      const seen = new Set<string>();
-      for (const [index, element] of elements.entries()) {
-        const complaint = complaintAbout(element, index, ownedFlags, entrypoint, seen);
-        if (complaint === undefined) continue;
-        const [message, remedy] = complaint;
-        context.addIssue({ code: 'custom', path: [index], message, params: { remedy } });
-      }
-    });
+export function extraArgumentsSchema(commandLine: CommandLine) {
+  return z.array(lineSchema).superRefine((elements, context) => {
+    for (const { index, message, remedy } of complaintsAbout(elements, commandLine)) {
+      context.addIssue({ code: 'custom', path: [index], message, params: { remedy } });
+    }
+  });
 }
 
-function complaintAbout(
-  element: string,
-  index: number,
-  ownedFlags: readonly string[],
-  entrypoint: readonly string[],
-  seen: Set<string>,
-): [message: string, remedy: string] | undefined {
-  if (index === 0 && entrypoint.includes(element)) {
-    return [`must not begin with ${element}: the image's entrypoint is that already`, 'remove it'];
+interface Complaint {
+  readonly index: number;
+  readonly message: string;
+  readonly remedy: string;
+}
+
+/** What is wrong with a list of arguments, at most one complaint an element. */
+export function complaintsAbout(elements: readonly string[], commandLine: CommandLine): readonly Complaint[] {
+  const list = new ArgumentList(commandLine);
+  for (const [index, element] of elements.entries()) list.take(element, index);
+  list.end();
+  const first = new Map(list.complaints.toReversed().map((complaint) => [complaint.index, complaint]));
+  return [...first.values()].sort((a, b) => a.index - b.index);
+}
+
+/** What is wrong with a flag, and what to do; undefined: nothing. */
+type Objection = readonly [message: string, remedy: string] | undefined;
+
+/** The flag whose values are being read. */
+interface Open {
+  readonly index: number;
+  readonly flag: FlagWord;
+  readonly known: Flag | undefined;
+  values: number;
+}
+
+class ArgumentList {
+  readonly complaints: Complaint[] = [];
+  readonly #commandLine: CommandLine;
+  readonly #seen = new Map<string, string>();
+  #open: Open | undefined;
+
+  constructor(commandLine: CommandLine) {
+    this.#commandLine = commandLine;
   }
-  const [, flag, value] = /^(--[A-Za-z0-9][\w.-]*)(?:=(.*))?$/s.exec(element) ?? [];
-  const quoted = value ?? element;
-  if (quoted.length > 1 && quoted.startsWith("'") && quoted.endsWith("'")) {
-    return ['must not be wrapped in single quotes: no shell would take them away', 'remove the quotes'];
+
+  take(element: string, index: number): void {
+    const flag = flagIn(element);
+    const objection = this.#objectionTo(element);
+    if (objection !== undefined) {
+      this.#complain(index, objection);
+      if (/^\s*['"`]?-/.test(element)) this.#open = undefined;
+      else if (this.#open !== undefined) this.#open.values += 1;
+    } else if (flag === undefined) {
+      this.#takeValue(element, index);
+    } else {
+      this.#close();
+      this.#takeFlag(flag, index);
+    }
   }
-  if (flag === undefined) {
-    return /^--?[A-Za-z][\w-]*\s/.test(element)
-      ? ['must not hold a flag and its value in one element', 'write two elements, or --flag=value']
-      : undefined;
+
+  /** What is wrong with an element whatever it names. */
+  #objectionTo(element: string): Objection {
+    if (isQuoted(element)) {
+      const ofFlag = this.#open === undefined ? '' : ` of ${this.#open.flag.written}`;
+      return [
+        `must not be a value${ofFlag} in quotes: no shell would take them away`,
+        'remove the outer quotes',
+      ];
+    }
+    if (/^\s*--?[A-Za-z][\w.-]*\s/.test(element) || /^\s+-/.test(element)) {
+      return ['must not hold a flag and its value in one element', 'write two elements, or --flag=value'];
+    }
+    if (/^[\u2010-\u2015\u2212\ufe58\ufe63\uff0d]/u.test(element)) {
+      return ['must not begin with a dash that only looks like one', 'write - as it is on the keyboard'];
+    }
+    return element === '-' || element === '--' ? ['must be a flag or its value', 'remove it'] : undefined;
   }
-  const owned = ownedFlags.find((name) => name === flag) ?? ownedFlags.find((name) => name.startsWith(flag));
-  if (owned !== undefined) {
-    return [`must not name ${owned}: a field of its own, or the host, decides it`, 'use that field'];
+
+  end(): void {
+    this.#close();
   }
-  if (seen.has(flag)) return [`must not name ${flag} twice`, 'keep one of them'];
-  seen.add(flag);
-  return undefined;
+
+  #takeFlag(flag: FlagWord, index: number): void {
+    const known = flagNamed(this.#commandLine.flags, flag.name);
+    this.#open = { index, flag, known, values: flag.value === undefined ? 0 : 1 };
+    const objection =
+      this.#forbidden(flag, known) ??
+      this.#owned(flag, known) ??
+      this.#unwhole(flag, known) ??
+      this.#repeated(flag, known);
+    if (objection !== undefined) {
+      this.#complain(index, objection);
+      // What is wrong with its values matters no more.
+      this.#open = { index, flag, known: undefined, values: 0 };
+    } else if (flag.value !== undefined) {
+      this.#judgeValue(flag, known, flag.value, index);
+    }
+  }
+
+  #complain(index: number, [message, remedy]: NonNullable<Objection>): void {
+    this.complaints.push({ index, message, remedy });
+  }
+
+  #forbidden({ name }: FlagWord, known: Flag | undefined): Objection {
+    const { forbidden } = this.#commandLine;
+    const flag = [name, known?.name ?? name].find((spelling) => Object.hasOwn(forbidden, spelling));
+    const found = flag === undefined ? undefined : forbidden[flag];
+    return found && [`must not name ${flag}: it ${found[0]}`, found[1]];
+  }
+
+  #owned({ name }: FlagWord, known: Flag | undefined): Objection {
+    const { owned } = this.#commandLine;
+    const whole = known?.name ?? name;
+    const flag = Object.keys(owned).find(
+      (own) => own === whole || (known === undefined && own.startsWith(whole)),
+    );
+    return flag === undefined
+      ? undefined
+      : [`must not name ${flag}, which is decided elsewhere`, `use that field: ${owned[flag]}`];
+  }
+
+  #unwhole({ written, name }: FlagWord, known: Flag | undefined): Objection {
+    if (known !== undefined) return undefined;
+    const { flags, changed } = this.#commandLine;
+    if (changed.some(({ names }) => names.includes(name.replace(/^--no-/, '--')) || names.includes(name)))
+      return undefined;
+    const [, letters = ''] = /^(-[A-Za-z]+)[\d.]+$/.exec(written) ?? [];
+    if (letters !== '-O' && flagNamed(flags, letters) !== undefined) {
+      return ['must not hold a flag and its value in one element', 'write two elements'];
+    }
+    const whole = flagAbbreviatedBy(flags, name);
+    return whole === undefined
+      ? undefined
+      : [
+          `must not be cut short: ${written} is the beginning of ${whole}`,
+          `write ${whole}, or the flag that is meant`,
+        ];
+  }
+
+  #repeated({ written, name }: FlagWord, known: Flag | undefined): Objection {
+    if (known?.repeats) return undefined;
+    const [, ...keys] = name.split('.');
+    const positive = known?.name ?? name.replace(/^--no-/, '--');
+    const identity = keys.length === 0 ? positive : name;
+    const before = this.#seen.get(identity);
+    if (before === undefined) {
+      this.#seen.set(identity, written);
+      return undefined;
+    }
+    return before === written
+      ? [`must not name ${written} twice`, 'keep one of them']
+      : [`must not name ${written} beside ${before}, which is the same flag`, 'keep one of them'];
+  }
+
+  #takeValue(element: string, index: number): void {
+    const open = this.#open;
+    if (open !== undefined && !isFull(open)) {
+      open.values += 1;
+      this.#judgeValue(open.flag, open.known, element, index);
+    } else if (this.#isProgram(element)) {
+      this.#complain(index, [
+        `must not repeat ${element}: the image's entrypoint is that already`,
+        'remove it',
+      ]);
+    } else {
+      const remedy = 'remove it; slot:shape.payload says what is served';
+      this.#complain(index, ['must be a flag, or the value of the flag before it', remedy]);
+    }
+  }
+
+  #isProgram(element: string): boolean {
+    const program = element.split('/').at(-1) ?? '';
+    return (
+      this.#commandLine.programs.includes(program) ||
+      /^(?:python[\d.]*|vllm\..*|ba?sh|env|exec)$/.test(program)
+    );
+  }
+
+  #judgeValue({ written }: FlagWord, known: Flag | undefined, value: string, index: number): void {
+    if (isQuoted(value)) {
+      const message = `must not be a value of ${written} in quotes: no shell would take them away`;
+      this.#complain(index, [message, 'remove the quotes']);
+    } else if (known?.takes === 'nothing') {
+      const remedy = `write ${written}, or --no-${written.slice(2)}`;
+      this.#complain(index, [`must not give ${written} a value: it takes none`, remedy]);
+    } else if (known?.takes === 'json' && !written.includes('.') && !isJson(value)) {
+      const remedy = `write it as JSON in single quotes: '{"key": 1}'`;
+      this.#complain(index, [`must be JSON: ${written} takes nothing else`, remedy]);
+    }
+  }
+
+  /** No more values come for the flag. */
+  #close(): void {
+    const open = this.#open;
+    this.#open = undefined;
+    if (open?.known === undefined || open.values > 0 || !needsValue(open.known)) return;
+    const message = `must be followed by its value: ${open.flag.written} takes one`;
+    this.#complain(open.index, [message, 'write it as the next element']);
+  }
+}
+
+function isFull({ known, values }: Open): boolean {
+  switch (known?.takes) {
+    case 'nothing':
+      return true;
+    case 'value':
+    case 'optional':
+    case 'json':
+      return values > 0;
+    default:
+      return false;
+  }
+}
+
+/** Longer than one quote, and the same quote at both ends. */
+function isQuoted(text: string): boolean {
+  return /^\s*(['"`]).*\1\s*$/s.test(text);
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
 }

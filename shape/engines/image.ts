@@ -1,37 +1,63 @@
 import * as z from 'zod';
+import { forms } from '../forms.ts';
 
 const repositoryPart = /^[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*$/;
+
+/** A host's name with a dot or a port in it, by which podman tells it from a name of an image; or localhost. */
+const registryHost = /^(?=localhost$|.*[.:])[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::[0-9]{1,5})?$/;
+
+const notRepository = 'must be registry/name in lower case';
+
+const repositorySchema = z
+  .string()
+  .superRefine((repository, context) => {
+    const refuse = (message: string, remedy: string): void =>
+      context.addIssue({ code: 'custom', message, params: { remedy } });
+    const [registry = '', ...name] = repository.split('/');
+    if (repository.includes('@')) {
+      refuse('must not hold a digest', 'move what follows the @ to the key digest');
+    } else if (/[^!-~]/.test(repository)) {
+      refuse(
+        'must be letters of ASCII without blanks',
+        'write it by hand: a letter in it only looks like one',
+      );
+    } else if (!/[.:]/.test(registry) && registry !== 'localhost') {
+      refuse(
+        'must begin with the registry: under systemd podman cannot ask which one is meant',
+        `write the registry first, e.g. docker.io/${repository}`,
+      );
+    } else if (name.at(-1)?.includes(':') || (name.length === 0 && registry.includes(':'))) {
+      refuse('must not hold a tag: the digest says which image it is', 'remove the tag');
+    } else if (
+      !registryHost.test(registry) ||
+      name.length === 0 ||
+      !name.every((part) => repositoryPart.test(part))
+    ) {
+      refuse(notRepository, 'copy it from the output of podman image ls');
+    }
+  })
+  .register(forms, { name: 'repository', limit: notRepository, examples: ['docker.io/tcclaviger/vllm'] });
+
+const notDigest = 'must be sha256: and 64 lower-case hexadecimal digits';
+const digestSchema = z
+  .string()
+  .regex(/^sha256:[0-9a-f]{64}$/, notDigest)
+  .register(forms, { name: 'digest', limit: notDigest, examples: ['sha256:da4029666…'] });
+
+const notPrefix = 'must be 4 to 64 lower-case hexadecimal digits';
+export const digestPrefixSchema = z
+  .string()
+  .regex(/^[0-9a-f]{4,64}$/, notPrefix)
+  .register(forms, { name: 'beginning of a digest', limit: notPrefix, examples: ['da4029666'] });
 
 /** An image by digest. A tag names nothing for good, so there is no field for one. */
 export const imageSchema = z
   .strictObject({
-    /** Registry host and name, e.g. `docker.io/tcclaviger/vllm`. */
-    repository: z.string().superRefine((repository, context) => {
-      const refuse = (message: string, remedy: string): void =>
-        context.addIssue({ code: 'custom', message, params: { remedy } });
-      const [registry = '', ...name] = repository.split('/');
-      if (repository.includes('@')) {
-        refuse('must not hold a digest', 'move what follows the @ to the key digest');
-      } else if (!/[.:]/.test(registry) && registry !== 'localhost') {
-        refuse(
-          'must begin with the registry: under systemd podman cannot ask which one is meant',
-          `write the registry first, e.g. docker.io/${repository}`,
-        );
-      } else if (name.at(-1)?.includes(':')) {
-        refuse('must not hold a tag: the digest says which image it is', 'remove the tag');
-      } else if (name.length === 0 || !name.every((part) => repositoryPart.test(part))) {
-        refuse('must be registry/name in lower case', 'copy it from the output of podman image ls');
-      }
-    }),
-    /** `sha256:` and 64 lower-case hexadecimal digits. */
-    digest: z.string().regex(/^sha256:[0-9a-f]{64}$/, {
-      error: 'must be sha256: and 64 lower-case hexadecimal digits',
-    }),
-    /** First digits of the digest that was qualified, against which the supplied digest is checked. */
-    recordedPrefix: z
-      .string()
-      .regex(/^[0-9a-f]{4,64}$/, 'must be 4 to 64 lower-case hexadecimal digits')
-      .optional(),
+    repository: repositorySchema.describe('Registry host and name.'),
+    digest: digestSchema.describe("The manifest's, as the registry has it."),
+    recordedPrefix: digestPrefixSchema
+      .optional()
+      .describe('First digits of the digest that was qualified, against which the digest is checked.'),
   })
   .superRefine(({ digest, recordedPrefix = '' }, context) => {
     if (digest.startsWith(`sha256:${recordedPrefix}`)) return;

@@ -5,6 +5,8 @@ export interface EnginePlace {
   readonly payload: string;
   /** Paths in the container of the folders that it may write, by name. */
   readonly state: Readonly<Record<string, string>>;
+  /** Paths in the container at which something of the host is mounted. */
+  readonly mounted: readonly string[];
   /** Names to be served besides the shape's own. */
   readonly publicNames: readonly string[];
 }
@@ -20,8 +22,12 @@ export interface EngineFault {
 
 /** How an engine is started and talked to: all in which the kinds differ. */
 export interface EngineInvocation {
+  /** What the image must begin with by itself; undefined: nothing is known. */
+  readonly entrypoint: readonly string[] | undefined;
   /** After the image, in order. */
   readonly arguments: readonly string[];
+  /** Variables whose values are secrets, with their versions. */
+  readonly secrets: Readonly<Record<string, { readonly version: string }>>;
   /** First the one that responses carry. */
   readonly servedNames: readonly string[];
   /** Answers 200 when the engine is ready; until then it refuses the connection or answers 503. */

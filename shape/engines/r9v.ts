@@ -1,34 +1,48 @@
 import * as z from 'zod';
-import { lineSchema, nonEmptyLineSchema } from '../text.ts';
+import { nonEmptyLineSchema } from '../text.ts';
+import { extraArgumentsSchema } from './extra-arguments.ts';
 import { imageSchema } from './image.ts';
 import type { EngineFault, EngineInvocation, EnginePlace } from './invocation.ts';
+import { llamaCommandLine } from './llama-command-line.ts';
 
 export const r9vSchema = z.strictObject({
-  kind: z.literal('r9v'),
-  image: imageSchema,
-  /** The name by which clients call the model. */
-  servedName: nonEmptyLineSchema,
-  /** Tokens of prompt and answer together, as `/v1/models` must show them. */
-  maxModelLength: z.int().positive(),
-  /** Part of each GPU's memory that must be free before it starts, 0 to 1; default 0.9. */
-  gpuMemoryUtilization: z.number().gt(0).lte(1).default(0.9),
-  /**
-   * All arguments in order. Replaced within them: `{payload}` and `{state:<name>}` by paths in the container,
-   * `{port}`, `{maxModelLength}`, `{servedName}`, `{publicName}` and `{servedNames}` (all, joined by commas).
-   * Any other text, braces included, stays as it is.
-   */
-  arguments: z.array(lineSchema),
-  /** Default `/health`. */
+  kind: z.literal('r9v').describe('R9V, an engine for GGUF files.'),
+  image: imageSchema.describe('What is run.'),
+  entrypoint: z
+    .array(nonEmptyLineSchema)
+    .min(1)
+    .optional()
+    .describe(
+      "The image's own, as `podman image inspect --format '{{json .Config.Entrypoint}}'` shows it; preflight holds the " +
+        'image to it before the old engine stops. Without it nothing is compared.',
+    ),
+  servedName: nonEmptyLineSchema.describe('The name by which clients call the model.'),
+  maxModelLength: z
+    .int()
+    .positive()
+    .describe('Tokens of prompt and answer together, as `/v1/models` must show them.'),
+  gpuMemoryUtilization: z
+    .number()
+    .gt(0)
+    .lte(1)
+    .default(0.9)
+    .describe("Part of each GPU's memory that must be free before it starts, 0 to 1."),
+  arguments: extraArgumentsSchema(llamaCommandLine).describe(
+    'All arguments in order, flag and value as elements of their own. Replaced within them: `{payload}` and ' +
+      '`{state:<name>}` by paths in the container, `{port}`, `{maxModelLength}`, `{servedName}`, `{publicName}` and ' +
+      '`{servedNames}` (all, joined by commas). Any other text, braces included, stays as it is.',
+  ),
   healthPath: z
     .string()
     .regex(/^\/[A-Za-z0-9/_.-]*$/, 'must be a path of / A-Z a-z 0-9 _ . -')
-    .default('/health'),
-  /** Requests with tools are answered, so a tool call is checked; default false. */
-  tools: z.boolean().default(false),
-  /** Thinking has a field of its own, so that is checked; default false. */
-  reasoning: z.boolean().default(false),
-  /** Default `private`. */
-  ipc: z.enum(['host', 'private']).default('private'),
+    .default('/health')
+    .describe('Answers 200 when the engine is ready.'),
+  tools: z.boolean().default(false).describe('Requests with tools are answered, so a tool call is checked.'),
+  reasoning: z.boolean().default(false).describe('Thinking has a field of its own, so that is checked.'),
+  ipc: z
+    .enum(['host', 'private'])
+    .default('private')
+    .describe("Whether processes share memory through the host's /dev/shm, or one of the container's own."),
 });
 export type R9vConfig = z.infer<typeof r9vSchema>;
 
@@ -62,7 +76,9 @@ export function invokeR9v(engine: R9vConfig, place: EnginePlace): EngineInvocati
     });
   }
   return {
+    entrypoint: engine.entrypoint,
     arguments: filled,
+    secrets: {},
     servedNames,
     healthPath: engine.healthPath,
     tools: engine.tools,

@@ -1,82 +1,183 @@
 import * as z from 'zod';
-import { byteSizeSchema } from '../quantities.ts';
-import { nonEmptyLineSchema } from '../text.ts';
+import { forms } from '../forms.ts';
+import { byteSizeSchema, durationSchema } from '../quantities.ts';
+import { absolutePathSchema, nameSchema, nonEmptyLineSchema } from '../text.ts';
+import { apiKeyVariables } from './api-key.ts';
 import { extraArgumentsSchema } from './extra-arguments.ts';
 import { imageSchema } from './image.ts';
-import type { EngineInvocation, EnginePlace } from './invocation.ts';
+import type { EngineFault, EngineInvocation, EnginePlace } from './invocation.ts';
+import { vllmCommandLine } from './vllm-command-line.ts';
 
-/** Flags that a field of its own renders: as extra arguments they would be there twice. */
-const ownedFlags = [
-  '--model',
-  '--host',
-  '--port',
-  '--served-model-name',
-  '--tensor-parallel-size',
-  '--max-model-len',
-  '--max-num-seqs',
-  '--max-num-batched-tokens',
-  '--gpu-memory-utilization',
-  '--kv-cache-dtype',
-  '--kv-cache-memory-bytes',
-  '--enable-expert-offload',
-  '--no-enable-expert-offload',
-  '--expert-precise-memory',
-  '--no-expert-precise-memory',
-  '--enable-prefix-caching',
-  '--no-enable-prefix-caching',
-  '--enable-auto-tool-choice',
-  '--no-enable-auto-tool-choice',
-  '--tool-call-parser',
-  '--reasoning-parser',
-  '--speculative-config',
-];
+const notSpeculative = 'must be a map, or its JSON without quotes around it: it becomes --speculative-config';
+
+const speculativeSchema = z
+  .union([z.record(z.string(), z.json()), z.string().transform(jsonObject)], notSpeculative)
+  .register(forms, {
+    name: 'map or JSON',
+    limit: notSpeculative,
+    examples: ['{method: mtp, num_speculative_tokens: 4}'],
+    remedy: 'write it as a map: {method: mtp, num_speculative_tokens: 4}',
+  });
+
+const profilerSchema = z.strictObject({
+  state: nameSchema.describe('Which folder of `slot:shape.state` the traces are written to.'),
+  withStack: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Traces hold the stack of every call. On record: with stacks the profiler does not stop, and its trace grows ' +
+        'to tens of GB; a rule refuses it.',
+    ),
+});
+
+const telemetrySchema = z.strictObject({
+  tracesEndpoint: nonEmptyLineSchema
+    .optional()
+    .describe(
+      'Where OpenTelemetry traces are sent, e.g. `grpc://localhost:4317` (`--otlp-traces-endpoint`); without it none are.',
+    ),
+  detailedTraces: z
+    .array(z.enum(['model', 'worker', 'all']))
+    .default([])
+    .describe('Parts whose traces are detailed, which costs speed (`--collect-detailed-traces`).'),
+  statistics: z
+    .boolean()
+    .default(true)
+    .describe(
+      'The engine logs throughput and `Mean acceptance length`, and counts for `/metrics`; false is `--disable-log-stats`.',
+    ),
+});
 
 export const vllmSchema = z.strictObject({
-  kind: z.literal('vllm'),
-  /** Its entrypoint must be `vllm serve`, as that of the official images is. */
-  image: imageSchema,
-  /** The name by which clients call the model. */
-  servedName: nonEmptyLineSchema,
-  /** GPUs that share the model; default 1. */
-  tensorParallel: z.int().positive().default(1),
-  /** Tokens of prompt and answer together. */
-  maxModelLength: z.int().positive(),
-  /** Requests at one time; default: the engine's. */
-  maxSequences: z.int().positive().optional(),
-  /** Tokens of one step; default: the engine's. */
-  maxBatchedTokens: z.int().positive().optional(),
-  /** Part of each GPU's memory that the engine claims, 0 to 1. */
-  gpuMemoryUtilization: z.number().gt(0).lte(1),
-  /** Default `auto`, the type of the weights. */
-  kvCacheDtype: nonEmptyLineSchema.default('auto'),
-  /** Size of the KV cache on each GPU; default: what the engine's own plan gives. */
-  kvCacheMemory: byteSizeSchema.optional(),
-  /** Experts live in pinned host memory and are swapped in; default false. */
-  expertOffload: z.boolean().default(false),
-  /** Sizes the arena of swapped experts to the byte; default false. */
-  expertPreciseMemory: z.boolean().default(false),
-  /** Always said, because engines have changed their own default. */
-  prefixCaching: z.boolean(),
-  /** Without one the engine answers HTTP 400 to every request with tools; default none. */
-  toolParser: nonEmptyLineSchema.optional(),
-  /** Without one the thinking leaks into the answer; default none. */
-  reasoningParser: nonEmptyLineSchema.optional(),
-  /** The engine's speculative decoding, as it names the keys; default none. */
-  speculative: z.record(z.string(), z.json()).optional(),
-  /** Containers share memory between the GPUs' processes through the host's /dev/shm; default `host`. */
-  ipc: z.enum(['host', 'private']).default('host'),
-  /** Arguments that no field names, in order, flag and value as elements of their own; default none. */
-  extraArguments: extraArgumentsSchema(ownedFlags, ['vllm', 'serve']),
+  kind: z.literal('vllm').describe('vLLM, or a fork of it.'),
+  image: imageSchema.describe('Its entrypoint must be `vllm serve`, as that of the official images is.'),
+  servedName: nonEmptyLineSchema.describe(
+    "The name by which clients call the model, and which answers and metrics carry; the host's `publicName` follows it.",
+  ),
+  tensorParallel: z
+    .int()
+    .positive()
+    .default(1)
+    .describe('GPUs that share the model (`--tensor-parallel-size`).'),
+  maxModelLength: z.int().positive().describe('Tokens of prompt and answer together (`--max-model-len`).'),
+  maxSequences: z
+    .int()
+    .positive()
+    .optional()
+    .describe("Requests at one time (`--max-num-seqs`); without it the engine's own number."),
+  maxBatchedTokens: z
+    .int()
+    .positive()
+    .optional()
+    .describe(
+      "Tokens of one step (`--max-num-batched-tokens`); without it the engine's own number. On record: 8,192 killed " +
+        'two boots of GLM in the profile run.',
+    ),
+  gpuMemoryUtilization: z
+    .number()
+    .gt(0)
+    .lte(1)
+    .describe("Part of each GPU's memory that the engine claims, 0 to 1 (`--gpu-memory-utilization`)."),
+  kvCacheDtype: nonEmptyLineSchema
+    .default('auto')
+    .describe('Type of the KV cache (`--kv-cache-dtype`); `auto` is the type of the weights.'),
+  kvCacheMemory: byteSizeSchema
+    .optional()
+    .describe(
+      "Size of the KV cache on each GPU (`--kv-cache-memory-bytes`); without it what the engine's own plan gives.",
+    ),
+  expertOffload: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Experts live in pinned host memory and are swapped in (`--enable-expert-offload`, of the recorded fork).',
+    ),
+  expertPreciseMemory: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Sizes the arena of swapped experts to the byte (`--expert-precise-memory`, of the recorded fork): 14.51 GiB ' +
+        'instead of 13.08 GiB on record.',
+    ),
+  prefixCaching: z
+    .boolean()
+    .describe(
+      'Whether the work on equal beginnings of prompts is kept (`--enable-prefix-caching`). Always said, because ' +
+        'engines have changed their own default.',
+    ),
+  toolParser: nonEmptyLineSchema
+    .optional()
+    .describe(
+      'Reads the tool calls of the model (`--tool-call-parser`, with `--enable-auto-tool-choice`). Without one the ' +
+        'engine answers HTTP 400 to every request with tools.',
+    ),
+  reasoningParser: nonEmptyLineSchema
+    .optional()
+    .describe(
+      'Tells the thinking from the answer (`--reasoning-parser`). Without one the thinking leaks into the answer.',
+    ),
+  speculative: speculativeSchema
+    .optional()
+    .describe(
+      'Speculative decoding, keys as the engine names them (`--speculative-config`); without it none.',
+    ),
+  chatTemplate: absolutePathSchema
+    .optional()
+    .describe(
+      'File of the chat template in the container: of the payload, below `/model`, or of `slot:shape.mounts` ' +
+        "(`--chat-template`); without it the payload's own.",
+    ),
+  profiler: profilerSchema
+    .optional()
+    .describe(
+      "Makes `/start_profile` and `/stop_profile` write traces of torch's profiler (`--profiler-config`, vLLM 0.13 and " +
+        'later; before, the variables VLLM_TORCH_PROFILER_*, removed by 0.19); without it there are none.',
+    ),
+  telemetry: telemetrySchema
+    .prefault({})
+    .describe(
+      "What the engine tells of itself. The fork's telemetry of experts (`expert_lru.py` in the log), its gather chunks " +
+        'and lanes are variables of its launcher: their names are not on record, `slot:shape.environment` says them.',
+    ),
+  apiKey: z
+    .strictObject({
+      version: nameSchema.describe('Another version is another engine: change it with the key.'),
+    })
+    .optional()
+    .describe(
+      'Requests below `/v1` need a key. It is the value of `slot:secrets.VLLM_API_KEY`, encrypted; on the host a ' +
+        "secret of root's podman, which reaches the engine as a variable, never as text of unit or arguments. Without " +
+        'it whoever reaches the port is served.',
+    ),
+  shutdownTimeout: durationSchema
+    .refine(({ seconds }) => Number.isInteger(seconds), 'must be whole seconds')
+    .optional()
+    .describe(
+      'How long an engine that is asked to end (SIGTERM) lets running requests go on (`--shutdown-timeout`, vLLM 0.18 ' +
+        'and later; its own default is 0). The slot does not ask: it waits `deadlines.drain`, then kills. So this ' +
+        'counts only where somebody stops the container by hand.',
+    ),
+  ipc: z
+    .enum(['host', 'private'])
+    .default('host')
+    .describe(
+      "Whether the GPUs' processes share memory through the host's /dev/shm, or one of the container's own.",
+    ),
+  extraArguments: extraArgumentsSchema(vllmCommandLine)
+    .default([])
+    .describe('Arguments that no key names, in order, flag and value as elements of their own.'),
 });
 export type VllmConfig = z.infer<typeof vllmSchema>;
 
 /** The engine's own defaults for sampling and scheduling stay: what is not configured is not said. */
 export function invokeVllm(engine: VllmConfig, place: EnginePlace): EngineInvocation {
+  const { profiler, telemetry, apiKey } = engine;
   const servedNames = [engine.servedName, ...place.publicNames];
   const option = (flag: string, value: string | number | undefined): readonly string[] =>
     value === undefined ? [] : [flag, String(value)];
   const flag = (name: string, on: boolean): readonly string[] => (on ? [name] : []);
   return {
+    entrypoint: ['vllm', 'serve'],
     arguments: [
       place.payload,
       ...['--host', '0.0.0.0'],
@@ -96,12 +197,76 @@ export function invokeVllm(engine: VllmConfig, place: EnginePlace): EngineInvoca
       ...option('--tool-call-parser', engine.toolParser),
       ...option('--reasoning-parser', engine.reasoningParser),
       ...option('--speculative-config', engine.speculative && JSON.stringify(engine.speculative)),
+      ...option('--chat-template', engine.chatTemplate),
+      ...option('--profiler-config', profiler && profilerConfig(profiler, place)),
+      ...option('--otlp-traces-endpoint', telemetry.tracesEndpoint),
+      ...option('--collect-detailed-traces', telemetry.detailedTraces.join(',') || undefined),
+      ...flag('--disable-log-stats', !telemetry.statistics),
+      ...option('--shutdown-timeout', engine.shutdownTimeout?.seconds),
       ...engine.extraArguments,
     ],
+    secrets: apiKey === undefined ? {} : { [apiKeyVariables.vllm]: apiKey },
     servedNames,
     healthPath: '/health',
     tools: engine.toolParser !== undefined,
     reasoningField: engine.reasoningParser === undefined ? undefined : 'reasoning',
-    faults: [],
+    faults: faultsOf(engine, place),
   };
+}
+
+function profilerConfig({ state, withStack }: z.infer<typeof profilerSchema>, place: EnginePlace): string {
+  return JSON.stringify({
+    profiler: 'torch',
+    torch_profiler_dir: place.state[state],
+    torch_profiler_with_stack: withStack,
+  });
+}
+
+function faultsOf(
+  { profiler, telemetry, chatTemplate }: VllmConfig,
+  place: EnginePlace,
+): readonly EngineFault[] {
+  const faults: EngineFault[] = [];
+  if (profiler !== undefined && !Object.hasOwn(place.state, profiler.state)) {
+    faults.push({
+      key: 'profiler.state',
+      value: profiler.state,
+      limit: `must be a folder of slot:shape.state: ${Object.keys(place.state).join(', ') || 'it has none'}`,
+      remedy: `add the folder: pulumi config set --path 'slot:shape.state.${profiler.state}' <folder>`,
+    });
+  }
+  if (telemetry.detailedTraces.length > 0 && telemetry.tracesEndpoint === undefined) {
+    faults.push({
+      key: 'telemetry.detailedTraces',
+      value: telemetry.detailedTraces.join(', '),
+      limit: 'must not be there without telemetry.tracesEndpoint: nobody would get them',
+      remedy: 'set the endpoint, or leave them out',
+    });
+  }
+  if (chatTemplate !== undefined && !place.mounted.some((target) => isAtOrBelow(chatTemplate, target))) {
+    faults.push({
+      key: 'chatTemplate',
+      value: chatTemplate,
+      limit: `must lie where something is mounted: ${place.mounted.join(', ')}`,
+      remedy: 'name a file of the payload below /model, or add the file to slot:shape.mounts',
+    });
+  }
+  return faults;
+}
+
+function isAtOrBelow(path: string, target: string): boolean {
+  return path === target || path.startsWith(`${target}/`);
+}
+
+function jsonObject(text: string, context: z.RefinementCtx): Readonly<Record<string, z.core.util.JSONType>> {
+  try {
+    const parsed: unknown = JSON.parse(text);
+    if (parsed !== null && typeof parsed === 'object' && !Array.isArray(parsed)) {
+      return parsed as Readonly<Record<string, z.core.util.JSONType>>;
+    }
+  } catch {
+    // Said below: it is no map either way.
+  }
+  context.addIssue({ code: 'custom', message: notSpeculative });
+  return z.NEVER;
 }

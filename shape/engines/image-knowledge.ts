@@ -1,0 +1,129 @@
+import * as z from 'zod';
+import { nearest } from '../schema-keys.ts';
+import { nameSchema, nonEmptyLineSchema } from '../text.ts';
+import { type Flag, flagNamed, occurrencesIn, takesSchema } from './command-line.ts';
+
+const flagNameSchema = z.string().regex(/^--?[A-Za-z][\w.-]*$/, 'must be a flag with its dashes');
+
+const flagSchema = z.strictObject({
+  aliases: z
+    .array(flagNameSchema)
+    .optional()
+    .describe('Other spellings, its negation among them; without it there are none.'),
+  takes: takesSchema.describe(
+    'What follows it: `nothing`, one `value`, an `optional` one, a `list` of values, or `json`.',
+  ),
+  choices: z.array(z.string()).min(1).optional().describe('The only values it takes; without it any.'),
+});
+
+/** What is known of the command line of one image, whoever serves what with it. */
+const commandLineKnowledge = {
+  complete: z
+    .boolean()
+    .describe('Whether the image has no flag and no parser but these. Only the image itself can say so.'),
+  flags: z.record(flagNameSchema, flagSchema).describe('Flags that the image takes, by name.'),
+  toolParsers: z.array(nonEmptyLineSchema).describe('Values that `--tool-call-parser` can have.'),
+  reasoningParsers: z.array(nonEmptyLineSchema).describe('Values that `--reasoning-parser` can have.'),
+};
+
+/** `images/<name>.yaml`: what is known of an image, kept as data. */
+export const imageKnowledgeSchema = z.strictObject({
+  digest: z
+    .string()
+    .regex(
+      /^sha256:[0-9a-f]{4,64}$/,
+      'must be sha256: and up to 64 lower-case hexadecimal digits, as many as are known',
+    )
+    .describe('Of the image, whole; or its beginning, where no more is on record.'),
+  engine: z.enum(['vllm', 'r9v']).describe('Kind of the engine in it.'),
+  version: nonEmptyLineSchema
+    .optional()
+    .describe('As the engine says it of itself; without it it is not known.'),
+  source: nonEmptyLineSchema.describe('Who says so.'),
+  taken: z
+    .string()
+    .regex(/^\d{4}-\d{2}-\d{2}$/, 'must be a day, as 2026-11-29')
+    .describe('Day of that, as 2026-11-29.'),
+  entrypoint: z
+    .array(nonEmptyLineSchema)
+    .optional()
+    .describe("The image's own, empty for none; without it it is not known."),
+  ...commandLineKnowledge,
+});
+export type ImageKnowledge = z.infer<typeof imageKnowledgeSchema>;
+
+/** What a release carries of it: all that bears on its own arguments, so that it can be judged by itself. */
+export const imageFactsSchema = z.strictObject({
+  /** Of the file in `images/`, without its ending. */
+  name: nameSchema,
+  ...commandLineKnowledge,
+});
+export type ImageFacts = z.infer<typeof imageFactsSchema>;
+
+/** A file of `images/` that speaks of an image. */
+export interface NamedImageKnowledge {
+  readonly name: string;
+  readonly knowledge: ImageKnowledge;
+}
+
+/** What is known of the image with this digest: the file that names most of it counts. */
+export function knowledgeOf(
+  all: readonly NamedImageKnowledge[],
+  digest: string,
+): NamedImageKnowledge | undefined {
+  return all
+    .filter(({ knowledge }) => digest.startsWith(knowledge.digest))
+    .sort((a, b) => b.knowledge.digest.length - a.knowledge.digest.length)[0];
+}
+
+/**
+ * The part of an image's knowledge that bears on these arguments: flags that are there, that one of them is the
+ * beginning of, and the nearest to one that is not known; parsers likewise.
+ */
+export function imageFacts({ name, knowledge }: NamedImageKnowledge, words: readonly string[]): ImageFacts {
+  const flags = flagsIn(knowledge);
+  const occurrences = occurrencesIn(words);
+  const bearing = flags.filter((flag) =>
+    occurrences.some(({ name: written }) => {
+      const known = flagNamed(flags, written);
+      if (known !== undefined) return known === flag;
+      const spellings = [flag.name, ...flag.aliases];
+      return (
+        spellings.some((spelling) => spelling.startsWith(written)) ||
+        nearest(written, spellingsOf(flags)) === flag.name
+      );
+    }),
+  );
+  const parsers = (known: readonly string[], flag: string): string[] => {
+    const used = occurrences.find(({ name: written }) => written === flag)?.values[0];
+    return known.filter(
+      (parser) => parser === used || (used !== undefined && parser === nearest(used, known)),
+    );
+  };
+  return {
+    name,
+    complete: knowledge.complete,
+    flags: Object.fromEntries(
+      bearing.flatMap((flag) => {
+        const told = knowledge.flags[flag.name];
+        return told === undefined ? [] : [[flag.name, told]];
+      }),
+    ),
+    toolParsers: parsers(knowledge.toolParsers, '--tool-call-parser'),
+    reasoningParsers: parsers(knowledge.reasoningParsers, '--reasoning-parser'),
+  };
+}
+
+/** The flags that are known of an image. */
+export function flagsIn({ flags }: Pick<ImageFacts, 'flags'>): readonly Flag[] {
+  return Object.entries(flags).map(([name, { aliases = [], takes, choices }]) => ({
+    name,
+    aliases,
+    takes,
+    choices,
+  }));
+}
+
+function spellingsOf(flags: readonly Flag[]): readonly string[] {
+  return flags.map((flag) => flag.name);
+}
