@@ -8,6 +8,7 @@ import {
   type Source,
   type StackFile,
 } from '../shape/configuration.ts';
+import { knowledgeOf } from '../shape/engines/image-knowledge.ts';
 import type { HostConfig } from '../shape/host.ts';
 import type { Model } from '../shape/model.ts';
 import { planRelease } from '../shape/plan.ts';
@@ -15,6 +16,7 @@ import { allOf, type Problem, shorten } from '../shape/problems.ts';
 import type { Release } from '../shape/release.ts';
 import { nameSchema } from '../shape/text.ts';
 import { readTemplates } from '../templates/templates.ts';
+import { imageFiles } from './image-files.ts';
 import {
   draftedHost,
   type Handed,
@@ -116,7 +118,9 @@ function render(
   model: Model | undefined,
 ): PlannedShape {
   const patches = patchTexts(projectFolder, shape.patches);
-  return { host, release: planRelease({ host, shape, stack, templates: readTemplates(), model, patches }) };
+  const image = knowledgeOf(imageFiles(projectFolder), shape.engine.image.digest);
+  const templates = readTemplates();
+  return { host, release: planRelease({ host, shape, stack, templates, model, image, patches }) };
 }
 
 /** A shape that is valid names its host. */

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { type ImageKnowledge, imageKnowledgeSchema } from './engines/image-knowledge.ts';
 import { type HostConfig, hostSchema } from './host.ts';
 import { type Model, modelFileSchema } from './model.ts';
 import { at, loginTo, optionsFor } from './operator-supplied.ts';
@@ -171,10 +172,28 @@ export function draftStackFile(file: string, text: string): DraftedStackFile {
  * @throws ConfigurationError with everything that is wrong, at once
  */
 export function loadModel(file: string, text: string): Model {
+  return loadWhole(modelFileSchema, 'model', file, text);
+}
+
+/**
+ * Reads `images/<name>.yaml`.
+ *
+ * @throws ConfigurationError with everything that is wrong, at once
+ */
+export function loadImageKnowledge(file: string, text: string): ImageKnowledge {
+  return loadWhole(imageKnowledgeSchema, 'image', file, text);
+}
+
+/** A file that is one value as a whole. */
+function loadWhole<S extends z.ZodType>(
+  schema: S,
+  kind: 'model' | 'image',
+  file: string,
+  text: string,
+): z.output<S> {
   const yaml = readStrictYaml(file, text);
-  const subject: Subject = { kind: 'model', file, value: yaml.content, sourceAt: yaml.sourceAt };
   const problems = yaml.faults.map((fault) => problemOf(file, fault, spell('', fault.path)));
-  return dataOf(validate(modelFileSchema, subject), problems);
+  return dataOf(validate(schema, { kind, file, value: yaml.content, sourceAt: yaml.sourceAt }), problems);
 }
 
 interface Examined {

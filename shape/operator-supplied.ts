@@ -1,7 +1,7 @@
 import type { Path } from './problems.ts';
 
-/** What a file describes: the value of `slot:host` or `slot:shape` of a stack file, or a whole model file. */
-export type FileKind = 'host' | 'shape' | 'model';
+/** What a file describes: the value of `slot:host` or `slot:shape` of a stack file, or as a whole a model or an image. */
+export type FileKind = 'host' | 'shape' | 'model' | 'image';
 
 /** What is known already of a configuration that is not yet valid. */
 export interface Known {
@@ -93,6 +93,7 @@ const sourcesOf: Readonly<Record<FileKind, Readonly<Record<string, Source>>>> = 
   host: hostSources,
   shape: shapeSources,
   model: {},
+  image: {},
 };
 
 /** The commands that find and set the value at this key; undefined: nothing special is known about it. */

@@ -141,7 +141,7 @@ function missingProblem(path: Path, subject: Subject): Problem {
 }
 
 function remedyFor(path: Path, { kind, file }: Subject, example = '<value>'): string {
-  if (kind === 'model') return example === '<value>' ? 'write it there' : `write it like ${example}`;
+  if (rootOf(kind) === '') return example === '<value>' ? 'write it there' : `write it like ${example}`;
   return `set it: pulumi config set --path '${spell(rootOf(kind), path)}' ${quoted(example)} ${optionsFor(file)}`;
 }
 
@@ -150,9 +150,9 @@ function quoted(word: string): string {
   return /^[\w./:<>-]+$/.test(word) ? word : `'${word}'`;
 }
 
-/** The key of a stack file below which the value lies. */
+/** The key of a stack file below which the value lies; empty for a file that is the value as a whole. */
 function rootOf(kind: FileKind): string {
-  return kind === 'model' ? '' : `slot:${kind}`;
+  return kind === 'host' || kind === 'shape' ? `slot:${kind}` : '';
 }
 
 function limitOf(issue: z.core.$ZodIssue): string {

@@ -42,8 +42,8 @@ export const imageKnowledgeSchema = z.strictObject({
   source: nonEmptyLineSchema.describe('Who says so.'),
   taken: z
     .string()
-    .regex(/^\d{4}-\d{2}-\d{2}$/, 'must be a day, as 2026-11-29')
-    .describe('Day of that, as 2026-11-29.'),
+    .regex(/^\d{4}-\d{2}(?:-\d{2})?$/, 'must be a day, as 2026-11-29, or a month')
+    .describe('When, as 2026-11-29; a month where no more is on record.'),
   entrypoint: z
     .array(nonEmptyLineSchema)
     .optional()
