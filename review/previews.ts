@@ -70,7 +70,14 @@ async function previewOf(pulumi: Pulumi, folder: string, stack: string): ReturnT
   const secrets = await writeStackFile(folder, stack);
   const steps = [
     ['stack', 'init', stack],
-    ...secrets.map((name) => ['config', 'set', '--secret', '--path', `slot:secrets.${name}`, 'not the value']),
+    ...secrets.map((name) => [
+      'config',
+      'set',
+      '--secret',
+      '--path',
+      `slot:secrets.${name}`,
+      'not the value',
+    ]),
   ];
   for (const words of steps) {
     const done = await pulumi(...words, '--stack', stack);
