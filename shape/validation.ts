@@ -88,11 +88,16 @@ function problemsOf(issue: z.core.$ZodIssue, schema: z.ZodType, subject: Subject
     {
       file,
       key: spell(root, issue.path),
-      value: shorten(found === null ? 'empty' : written),
+      value: mayBeSecret(issue) ? undefined : shorten(found === null ? 'empty' : written),
       limit: limitOf(issue),
       remedy: remedyOf(issue, schema, subject, found, written),
     },
   ];
+}
+
+/** Whether the check that refused it says that the value must not be repeated. */
+function mayBeSecret(issue: z.core.$ZodIssue): boolean {
+  return issue.code === 'custom' && issue.params?.mayBeSecret === true;
 }
 
 function remedyOf(

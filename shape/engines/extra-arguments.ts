@@ -18,7 +18,8 @@ import {
 export function extraArgumentsSchema(commandLine: CommandLine) {
   return z.array(lineSchema).superRefine((elements, context) => {
     for (const { index, message, remedy } of complaintsAbout(elements, commandLine)) {
-      context.addIssue({ code: 'custom', path: [index], message, params: { remedy } });
+      const mayBeSecret = elements[index]?.includes('=') === true;
+      context.addIssue({ code: 'custom', path: [index], message, params: { remedy, mayBeSecret } });
     }
   });
 }

@@ -1,3 +1,4 @@
+import type { NamedImageKnowledge } from '../../../../shape/engines/image-knowledge.ts';
 import type { HostConfig } from '../../../../shape/host.ts';
 import type { Measured } from '../../../../shape/measured.ts';
 import type { Model } from '../../../../shape/model.ts';
@@ -31,6 +32,8 @@ export interface Changes {
   readonly shape?: object;
   readonly host?: Partial<HostConfig>;
   readonly model?: Model;
+  /** What is known of the image. */
+  readonly image?: NamedImageKnowledge;
   /** Texts of diffs by their path below `patches/`. */
   readonly patches?: Readonly<Record<string, string>>;
 }
@@ -38,7 +41,7 @@ export interface Changes {
 /** A stack's release as it is planned, with some of its configuration changed. */
 export function planned(
   stack: string,
-  { shape = {}, host = {}, model, patches = {} }: Changes = {},
+  { shape = {}, host = {}, model, image, patches = {} }: Changes = {},
 ): Release {
   return planRelease({
     host: { ...suppliedHost(), ...host },
@@ -46,6 +49,7 @@ export function planned(
     stack,
     templates: readTemplates(),
     model,
+    image,
     patches: new Map(Object.entries(patches)),
   });
 }
