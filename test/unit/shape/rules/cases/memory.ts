@@ -1,0 +1,289 @@
+import { createPatch } from 'diff';
+import type { Measured, MeasuredMemory } from '../../../../../shape/measured.ts';
+import type { PayloadFacts } from '../../../../../shape/payload-facts.ts';
+import type { Release } from '../../../../../shape/release.ts';
+import { recordedModel } from '../../../../fixtures/models.ts';
+import { type Changes, planned, type RuleCase, type RuleCases } from '../rule-cases.ts';
+
+const model = recordedModel('glm-5.3-flash');
+const gib = 2 ** 30;
+const pinnedByAll = 2 * 12_096 * 6_536_823;
+
+function glm(changes: Changes = {}): Release {
+  return planned('glm-w4a16', { model, ...changes });
+}
+
+function withEngine(what: string, engine: object, found?: string): RuleCase {
+  return { what, release: glm({ shape: { engine } }), ...(found === undefined ? {} : { found }) };
+}
+
+const mtp = { method: 'mtp', num_speculative_tokens: 4 };
+
+const kvCapPatch = (name: string, target: string): Changes => ({
+  patches: {
+    [name]: [
+      `Target: /usr/lib/python3.12/site-packages/${target}`,
+      `Base-SHA256: ${'a'.repeat(64)}`,
+      `Patched-SHA256: ${'b'.repeat(64)}`,
+      '',
+      createPatch(target, 'old\n', 'new\n'),
+    ].join('\n'),
+  },
+});
+
+function patched(engine: object, name = 'gpu_worker-kv-cap.patch', target = 'vllm/v1/worker/gpu_worker.py') {
+  return glm({ shape: { engine, patches: [name] }, ...kvCapPatch(name, target) });
+}
+
+function onHost(memory: Partial<MeasuredMemory>): Measured {
+  return { quantization: 'auto-round', memory: { availableBytes: 300 * gib, engineRuns: false, ...memory } };
+}
+
+const payload: PayloadFacts = {
+  quantization: { method: 'auto-round', bits: 4, groupSize: 128, packing: 'auto_round:auto_gptq' },
+  dtype: 'bfloat16',
+  layers: 45,
+  expertLayers: 42,
+  expertsPerLayer: 288,
+  expertBytes: 2 * 6_536_823,
+  expertDtypes: ['I32', 'F16'],
+};
+
+const expected = glm({ shape: { payload: { quantization: 'auto-round' } } });
+const withPayload = (what: string, changes: Partial<PayloadFacts>, found?: string): RuleCase => ({
+  what,
+  release: expected,
+  measured: { quantization: 'auto-round', payload: { ...payload, ...changes } },
+  ...(found === undefined ? {} : { found }),
+});
+
+const asIs: RuleCase = { what: 'the shape as it is', release: glm() };
+const ofNoRecord: RuleCase = {
+  what: 'a model of which nothing is on record',
+  release: planned('qwen-fp8-mtp4', { model: recordedModel('qwen3.8-flash-next') }),
+  measured: onHost({ availableBytes: gib, totalBytes: gib, gpuPagesBytes: gib }),
+};
+
+export const cases: RuleCases = {
+  'kv-cache-fits': {
+    fires: [
+      withEngine('MTP at 131,072', { speculative: mtp }, '2.07 GiB > 1.74 GiB'),
+      withEngine(
+        'MTP by another name',
+        { speculative: { method: 'glm4_moe_mtp' } },
+        'from 440,750 tokens on',
+      ),
+      withEngine('MTP just below the crossing', { speculative: mtp, maxModelLength: 440_749 }),
+      withEngine('a length below the recorded refusal', { maxModelLength: 65_536 }, 'from 91,902 tokens on'),
+      withEngine('the last length that does not fit', { maxModelLength: 91_901 }),
+      withEngine('one token', { maxModelLength: 1 }),
+      withEngine('fewer explicit bytes than are needed', { kvCacheMemory: { bytes: gib } }),
+      {
+        what: 'MTP and explicit bytes that the cap takes back',
+        release: glm({ shape: { engine: { speculative: mtp, kvCacheMemory: { bytes: 4 * gib } } } }),
+        found: '2.07 GiB > 1.74 GiB',
+      },
+      {
+        what: 'too few explicit bytes with the cap lifted',
+        release: patched({ speculative: mtp, kvCacheMemory: { bytes: 2 * gib } }),
+        found: '2.07 GiB > 2.00 GiB',
+      },
+    ],
+    silent: [
+      asIs,
+      ofNoRecord,
+      withEngine('the first length that fits', { maxModelLength: 91_902 }),
+      withEngine('MTP from the crossing on', { speculative: mtp, maxModelLength: 440_750 }),
+      withEngine('a drafter, whose need is not on record', { speculative: { method: 'dflash' } }),
+      withEngine('experts that are not offloaded', { expertOffload: false, speculative: mtp }),
+      withEngine('another number of ranks, which was not measured', { tensorParallel: 1, speculative: mtp }),
+      {
+        what: 'MTP and explicit bytes with the cap lifted, as on record',
+        release: patched({ speculative: mtp, kvCacheMemory: { bytes: 3 * gib } }),
+      },
+    ],
+  },
+  'kv-cache-bytes-need-patch': {
+    fires: [
+      withEngine(
+        'explicit bytes',
+        { kvCacheMemory: { bytes: 3 * gib } },
+        '--kv-cache-memory-bytes 3221225472',
+      ),
+      {
+        what: 'a patch of another file',
+        release: patched({ kvCacheMemory: { bytes: 3 * gib } }, 'kv-cap.patch', 'vllm/v1/worker/other.py'),
+      },
+      {
+        what: 'another patch of the file',
+        release: patched({ kvCacheMemory: { bytes: 3 * gib } }, 'worker-log.patch'),
+      },
+    ],
+    silent: [
+      asIs,
+      { what: 'the patch', release: patched({ kvCacheMemory: { bytes: 3 * gib } }) },
+      withEngine('no offloaded experts', { expertOffload: false, kvCacheMemory: { bytes: 3 * gib } }),
+    ],
+  },
+  'activation-killed': {
+    fires: [
+      withEngine('what killed two boots', { maxBatchedTokens: 8192, gpuMemoryUtilization: 0.95 }, '2.00 GiB'),
+      withEngine('more of both', { maxBatchedTokens: 16_384, gpuMemoryUtilization: 0.98 }),
+    ],
+    silent: [
+      asIs,
+      ofNoRecord,
+      withEngine('one token less', { maxBatchedTokens: 8191, gpuMemoryUtilization: 0.95 }),
+      withEngine('less of the GPU', { maxBatchedTokens: 8192, gpuMemoryUtilization: 0.94 }),
+      withEngine('tokens that the engine chooses', { maxBatchedTokens: undefined }),
+    ],
+  },
+  'activation-fits': {
+    fires: [
+      withEngine('what killed two boots', { maxBatchedTokens: 8192, gpuMemoryUtilization: 0.95 }),
+      withEngine('twice the tokens of the shape', { maxBatchedTokens: 4096 }, '1.00 GiB > 655.36 MiB'),
+      { ...asIs, what: 'a smaller GPU', measured: { quantization: 'auto-round', gpuMemoryBytes: 16 * gib } },
+    ],
+    silent: [
+      asIs,
+      ofNoRecord,
+      withEngine('the recorded baseline', { gpuMemoryUtilization: 0.92, expertPreciseMemory: false }),
+      withEngine('room for it', { maxBatchedTokens: 8192, gpuMemoryUtilization: 0.93 }),
+    ],
+  },
+  'resident-experts-fit': {
+    fires: [
+      withEngine('experts on the GPU', { expertOffload: false }, '73.64 GiB > 31.36 GiB'),
+      withEngine('all of them on one GPU', { expertOffload: false, tensorParallel: 1 }, '147.28 GiB'),
+    ],
+    silent: [
+      asIs,
+      {
+        what: 'GPUs that hold them',
+        release: glm({ shape: { engine: { expertOffload: false } } }),
+        measured: { quantization: 'auto-round', gpuMemoryBytes: 192 * gib },
+      },
+      { what: 'a model without experts on record', release: ofNoRecord.release },
+    ],
+  },
+  'memlock-holds-pinned': {
+    fires: [
+      {
+        what: "systemd's own limit",
+        release: glm({ shape: { limits: { memlock: { bytes: 8 * 2 ** 20 } } } }),
+        found: '73.64 GiB > 8.00 MiB',
+      },
+      {
+        what: 'a byte too few',
+        release: glm({ shape: { limits: { memlock: { bytes: pinnedByAll / 2 - 1 } } } }),
+      },
+    ],
+    silent: [
+      asIs,
+      ofNoRecord,
+      {
+        what: 'a limit that is just enough',
+        release: glm({ shape: { limits: { memlock: { bytes: pinnedByAll / 2 } } } }),
+      },
+      {
+        what: 'experts that are not offloaded',
+        release: glm({ shape: { engine: { expertOffload: false }, limits: { memlock: { bytes: 1 } } } }),
+      },
+    ],
+  },
+  'pinned-fits-host': {
+    fires: [
+      { ...asIs, what: 'less MemTotal', measured: onHost({ totalBytes: 128 * gib }), found: 'of MemTotal' },
+      {
+        ...asIs,
+        what: 'less MemAvailable in an empty slot',
+        measured: onHost({ availableBytes: pinnedByAll - 1 }),
+        found: 'in an empty slot',
+      },
+      {
+        what: 'a gate below what is pinned',
+        release: glm({ host: { memoryGate: { bytes: 100 * gib } as never } }),
+        found: '147.28 GiB > 100.00 GiB',
+      },
+    ],
+    silent: [
+      asIs,
+      ofNoRecord,
+      { ...asIs, what: 'just enough', measured: onHost({ availableBytes: pinnedByAll }) },
+      {
+        ...asIs,
+        what: 'an engine that gives its memory back',
+        measured: onHost({ availableBytes: 80 * gib, engineRuns: true, totalBytes: 256 * gib }),
+      },
+      { what: 'no gate', release: glm({ host: { memoryGate: undefined } as never }) },
+    ],
+  },
+  'pinned-fits-after-stop': {
+    fires: [
+      {
+        ...asIs,
+        what: 'too little given back',
+        measured: onHost({ availableBytes: 80 * gib, engineRuns: true, afterStopBytes: 140 * gib }),
+        found: '147.28 GiB > 140.00 GiB',
+      },
+    ],
+    silent: [
+      asIs,
+      ofNoRecord,
+      {
+        ...asIs,
+        what: 'enough given back',
+        measured: onHost({ availableBytes: 80 * gib, engineRuns: true, afterStopBytes: 240 * gib }),
+      },
+      {
+        ...asIs,
+        what: 'an empty slot, where nothing is given back',
+        measured: onHost({ availableBytes: gib, engineRuns: false, afterStopBytes: gib }),
+      },
+      {
+        ...asIs,
+        what: 'a host that does not say',
+        measured: onHost({ availableBytes: 80 * gib, engineRuns: true }),
+      },
+    ],
+  },
+  'pinned-fits-gpu-pages': {
+    fires: [
+      {
+        ...asIs,
+        what: 'half of 256 GiB, the default',
+        measured: onHost({ gpuPagesBytes: 128 * gib }),
+        found: '147.28 GiB > 128.00 GiB',
+      },
+    ],
+    silent: [
+      asIs,
+      ofNoRecord,
+      { ...asIs, what: 'a raised limit', measured: onHost({ gpuPagesBytes: 240 * gib }) },
+      { ...asIs, what: 'no such limit', measured: onHost({ gpuPagesBytes: undefined }) },
+    ],
+  },
+  'payload-on-record': {
+    fires: [
+      withPayload('other experts', { expertsPerLayer: 128 }, 'experts in a layer: 128 instead of 288'),
+      withPayload('other layers', { expertLayers: 47 }, 'layers with experts: 47 instead of 42'),
+      withPayload('no experts', { expertsPerLayer: 0 }),
+      withPayload(
+        'another quantization',
+        { quantization: { method: 'compressed-tensors', bits: 4, groupSize: 128, packing: null } },
+        'quantization: compressed-tensors instead of auto-round',
+      ),
+      withPayload('no quantization', { quantization: null }, 'quantization: none instead of auto-round'),
+    ],
+    silent: [
+      asIs,
+      { what: 'a host that was not asked', release: expected },
+      withPayload('the payload on record', {}),
+      withPayload("vLLM's name for AutoRound", {
+        quantization: { method: 'inc', bits: 4, groupSize: 128, packing: null },
+      }),
+      withPayload('a payload that does not say', { expertLayers: null, expertsPerLayer: null }),
+      { ...asIs, what: 'no quantization expected', measured: { quantization: undefined, payload } },
+    ],
+  },
+};
