@@ -3,10 +3,11 @@ import type { Finding, Inspection } from '../shape/inspection.ts';
 import { namesOf } from '../shape/names.ts';
 import { type Release, releaseIdOf } from '../shape/release.ts';
 import { faultsOf } from './conjunction.ts';
-import { gpuMemory, memAvailableBytes } from './devices.ts';
+import { gpuMemory, type HostMemory, hostMemory } from './devices.ts';
 import { type EngineUnit, engineUnit, stateOf } from './engine.ts';
 import { foreignFindings } from './foreign.ts';
 import type { Outside } from './outside.ts';
+import { payloadFacts, type ReadPayload } from './payload/payload-facts.ts';
 import { imageState } from './podman.ts';
 import type { Store } from './store.ts';
 import { isUnderWay, showUnit } from './systemd.ts';
@@ -36,19 +37,22 @@ export async function inspect(
     quarantine,
     preflight,
     gpus,
+    payload,
   ] = await Promise.all([
     store.slot(),
     store.transaction(),
     store.history(),
     showUnit(outside, names.cutoverUnit, ['ActiveState']),
-    memAvailableBytes(outside),
+    memoryOf(outside, unit, wanted?.gpus ?? []),
     occupantOf(outside, store, unit),
     installedUnitOf(outside, unit),
     findingsOf(outside, store, service, unit, wanted),
     wantedId === undefined ? undefined : store.quarantine(wantedId),
     wantedId === undefined ? [] : store.preflight(wantedId),
     gpuMemory(outside, wanted?.gpus ?? []),
+    payloadOf(outside, wanted),
   ]);
+  const { availableBytes, ...furtherMemory } = memory;
   const running = isUnderWay(cutoverUnit.ActiveState);
   return {
     version: 1,
@@ -67,11 +71,33 @@ export async function inspect(
     installedUnit,
     outages: wanted === undefined ? [] : outagesOf(history, wanted.shape),
     quarantine: quarantine ?? null,
-    findings,
+    findings: [...findings, ...payload.findings],
     preflight,
-    memAvailableBytes: memory,
+    memAvailableBytes: availableBytes,
     gpus,
+    memory: furtherMemory,
+    payload: payload.facts,
   };
+}
+
+async function memoryOf(
+  outside: Outside,
+  unitAsked: Promise<EngineUnit>,
+  gpus: readonly string[],
+): Promise<HostMemory> {
+  const { ControlGroup } = await unitAsked;
+  return hostMemory(outside, ControlGroup, gpus);
+}
+
+/** Of engines that are pointed at a folder: one file by its name has no `config.json` beside it that counts. */
+async function payloadOf(outside: Outside, wanted: Release | undefined): Promise<ReadPayload> {
+  if (wanted === undefined || wanted.payload.entry !== undefined || wanted.engineKind !== 'vllm') {
+    return { facts: null, findings: [] };
+  }
+  const { folder } = wanted.payload;
+  // Its absence is a finding of its own.
+  if ((await outside.kindOf(folder)) !== 'folder') return { facts: null, findings: [] };
+  return payloadFacts(outside, folder);
 }
 
 async function occupantOf(

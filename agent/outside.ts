@@ -1,6 +1,17 @@
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { appendFile, mkdir, open, readdir, readFile, readlink, rename, rm, stat } from 'node:fs/promises';
+import {
+  appendFile,
+  constants,
+  mkdir,
+  open,
+  readdir,
+  readFile,
+  readlink,
+  rename,
+  rm,
+  stat,
+} from 'node:fs/promises';
 import { dirname } from 'node:path';
 
 export interface CommandResult {
@@ -24,6 +35,12 @@ export interface HttpAnswer {
   readonly body: string;
 }
 
+export interface FilePart {
+  readonly bytes: Uint8Array;
+  /** Of the whole file. */
+  readonly fileBytes: number;
+}
+
 /** The one seam through which the agent touches the world: tests stand here, faults are injected here. */
 export interface Outside {
   run(command: string, args: readonly string[], options?: CommandOptions): Promise<CommandResult>;
@@ -31,6 +48,11 @@ export interface Outside {
   request(method: 'GET' | 'POST', url: string, body: unknown, timeoutSeconds: number): Promise<HttpAnswer>;
   /** `undefined` when there is no such file. */
   readText(path: string): Promise<string | undefined>;
+  /**
+   * At most `length` bytes from `offset` on; `undefined` when there is no such file, an error for what is no regular
+   * file: the reading of a pipe would wait for its other end.
+   */
+  readPart(path: string, offset: number, length: number): Promise<FilePart | undefined>;
   /** Temporary name, sync, rename, directory sync: after a power cut the old or the new text is there. */
   writeDurably(path: string, text: string): Promise<void>;
   removeDurably(path: string): Promise<void>;
@@ -52,6 +74,7 @@ export const realOutside: Outside = {
   async readText(path) {
     return absentAs(undefined, readFile(path, 'utf8'));
   },
+  readPart: (path, offset, length) => absentAs(undefined, readPart(path, offset, length)),
   async writeDurably(path, text) {
     const temporary = `${path}.${randomBytes(4).toString('hex')}`;
     const file = await open(temporary, 'w', 0o644);
@@ -91,6 +114,24 @@ export const realOutside: Outside = {
   monotonicSeconds: () => performance.now() / 1000,
   sleep: (seconds) => new Promise((resolve) => setTimeout(resolve, seconds * 1000)),
 };
+
+async function readPart(path: string, offset: number, length: number): Promise<FilePart> {
+  const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  try {
+    const status = await file.stat();
+    if (!status.isFile()) throw new Error(`${path} is no regular file`);
+    const bytes = new Uint8Array(Math.max(0, Math.min(length, status.size - offset)));
+    let filled = 0;
+    while (filled < bytes.length) {
+      const { bytesRead } = await file.read(bytes, filled, bytes.length - filled, offset + filled);
+      if (bytesRead === 0) break;
+      filled += bytesRead;
+    }
+    return { bytes: bytes.subarray(0, filled), fileBytes: status.size };
+  } finally {
+    await file.close();
+  }
+}
 
 async function syncFolder(path: string): Promise<void> {
   const folder = await open(path, 'r');

@@ -86,6 +86,9 @@ class BareHost implements Outside {
   request(): Promise<never> {
     throw new Error('host-setup asks no server');
   }
+  readPart(): Promise<never> {
+    throw new Error('host-setup reads no payload');
+  }
 }
 
 let host: BareHost;

@@ -1,4 +1,4 @@
-import type { CommandResult, HttpAnswer, Outside } from '../../../agent/outside.ts';
+import type { CommandResult, FilePart, HttpAnswer, Outside } from '../../../agent/outside.ts';
 import { namesOf } from '../../../shape/names.ts';
 import type { Release } from '../../../shape/release.ts';
 
@@ -195,7 +195,9 @@ export class SimulatedHost implements Outside {
 
   async readText(path: string): Promise<string | undefined> {
     this.#live(`read ${path}`);
-    if (path === '/proc/meminfo') return `MemAvailable:   ${this.memAvailableKib} kB\n`;
+    if (path === '/proc/meminfo') {
+      return `MemTotal:  402653184 kB\nMemAvailable:   ${this.memAvailableKib} kB\n`;
+    }
     const engine = this.#alive();
     if (engine && path === '/proc/100/cgroup')
       return `0::/system.slice/${namesOf(this.#service).unit}/payload\n`;
@@ -210,6 +212,14 @@ export class SimulatedHost implements Outside {
         .join('');
     }
     return this.files.get(path);
+  }
+
+  async readPart(path: string, offset: number, length: number): Promise<FilePart | undefined> {
+    this.#live(`read part of ${path}`);
+    const content = this.files.get(path);
+    if (content === undefined) return undefined;
+    const bytes = Buffer.from(content, 'latin1');
+    return { bytes: bytes.subarray(offset, offset + length), fileBytes: bytes.length };
   }
 
   async writeDurably(path: string, text: string): Promise<void> {

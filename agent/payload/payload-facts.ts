@@ -1,0 +1,133 @@
+import type { Finding } from '../../shape/inspection.ts';
+import type { PayloadFacts } from '../../shape/payload-facts.ts';
+import type { Outside } from '../outside.ts';
+import { configurationFacts } from './configuration.ts';
+import { expertsNamed, type NamedExperts } from './experts.ts';
+import { PayloadFault } from './payload-fault.ts';
+import { jsonOf, type PayloadReader, payloadReader } from './read-file.ts';
+import { safetensorsHeader, type Tensor } from './safetensors.ts';
+
+const configBytes = 16 * 2 ** 20;
+/** GLM's index of 113,074 tensors has about 10 MiB. */
+const indexBytes = 64 * 2 ** 20;
+/** Headers that are read to see one expert, or all tensors where there is no index. */
+const quickHeaders = 8;
+
+export interface ReadPayload {
+  /** null: there is nothing to be known, or a finding says why not. */
+  readonly facts: PayloadFacts | null;
+  readonly findings: readonly Finding[];
+}
+
+/**
+ * A quick look at what a payload of safetensors says of itself: bounded in bytes and time, whatever is in it. A
+ * damaged one gives a finding.
+ */
+export async function payloadFacts(outside: Outside, folder: string): Promise<ReadPayload> {
+  const reader = payloadReader(outside, folder);
+  const findings: Finding[] = [];
+  const attempt = async <T>(look: () => Promise<T>): Promise<T | undefined> => {
+    try {
+      return await look();
+    } catch (error) {
+      if (!(error instanceof PayloadFault)) throw error;
+      findings.push({ severity: error.severity, subject: 'payload', message: error.message });
+      return undefined;
+    }
+  };
+  const config = await attempt(() => configOf(reader));
+  if (config === undefined) return { facts: null, findings };
+  const configured = configurationFacts(config);
+  const seen = await attempt(() => expertsOf(reader, configured.layers));
+  return { facts: { ...configured, expertBytes: null, expertDtypes: [], ...seen }, findings };
+}
+
+async function configOf(reader: PayloadReader): Promise<Readonly<Record<string, unknown>>> {
+  const config = await jsonOf(reader, 'config.json', configBytes);
+  if (config === undefined) throw new PayloadFault('refuse', `${reader.folder} has no config.json`);
+  return config;
+}
+
+type SeenExperts = Pick<PayloadFacts, 'expertLayers' | 'expertsPerLayer' | 'expertBytes' | 'expertDtypes'>;
+
+/** Undefined: no tensor is an expert's, or there are no safetensors files. */
+async function expertsOf(reader: PayloadReader, layers: number | null): Promise<SeenExperts | undefined> {
+  const places = await tensorFiles(reader);
+  const experts = places && expertsNamed(places.keys(), layers);
+  if (places === undefined || experts === undefined) return undefined;
+  const tensors = await tensorsOf(reader, places, experts.sample);
+  const bytes = tensors.reduce((sum, tensor) => sum + tensor.bytes, 0);
+  const perLayer = perLayerOf(experts, tensors);
+  return {
+    expertLayers: experts.layers,
+    expertsPerLayer: perLayer,
+    expertBytes: experts.fused ? Math.ceil(bytes / Math.max(1, perLayer)) : bytes,
+    expertDtypes: [...new Set(tensors.map(({ dtype }) => dtype))].sort(),
+  };
+}
+
+function perLayerOf({ perLayer, fused }: NamedExperts, tensors: readonly Tensor[]): number {
+  if (fused) return Math.max(0, ...tensors.map(({ shape }) => shape[0] ?? 0));
+  const [least, most] = [Math.min(...perLayer), Math.max(...perLayer)];
+  if (least === most) return most;
+  throw new PayloadFault('refuse', `its layers do not have as many experts each: ${least} to ${most}`);
+}
+
+/** File of each tensor by its name: by the index, else by the headers. Undefined: there are no safetensors files. */
+async function tensorFiles(reader: PayloadReader): Promise<ReadonlyMap<string, string> | undefined> {
+  const names = await reader.names();
+  const index = names.find((name) => name.endsWith('.safetensors.index.json'));
+  if (index !== undefined) return weightMapOf(reader, index);
+  const files = names.filter((name) => name.endsWith('.safetensors'));
+  if (files.length === 0) return undefined;
+  if (files.length > quickHeaders) {
+    throw new PayloadFault('note', `${files.length} safetensors files without an index are not looked at`);
+  }
+  const places = new Map<string, string>();
+  for (const file of files) {
+    for (const tensor of (await safetensorsHeader(reader, file)).tensors.keys()) places.set(tensor, file);
+  }
+  return places;
+}
+
+async function weightMapOf(reader: PayloadReader, index: string): Promise<ReadonlyMap<string, string>> {
+  const weightMap = (await jsonOf(reader, index, indexBytes))?.weight_map;
+  if (weightMap === null || typeof weightMap !== 'object') {
+    throw new PayloadFault('refuse', `${index} has no weight_map`);
+  }
+  return new Map(Object.entries(weightMap as Readonly<Record<string, string>>));
+}
+
+async function tensorsOf(
+  reader: PayloadReader,
+  places: ReadonlyMap<string, string>,
+  names: readonly string[],
+): Promise<readonly Tensor[]> {
+  const files = [...new Set(names.map((name) => places.get(name)))];
+  if (files.length > quickHeaders) {
+    throw new PayloadFault('note', `one expert lies in ${files.length} files, which are not looked at`);
+  }
+  const found = new Map<string, Tensor>();
+  for (const file of files) {
+    // A name from the index: nothing outside the payload is opened by it.
+    if (typeof file !== 'string' || !/^[^/\0]+\.safetensors$/.test(file)) {
+      throw new PayloadFault(
+        'refuse',
+        `its index names ${JSON.stringify(file)}, which is no file of the payload`,
+      );
+    }
+    const { tensors, neededBytes, fileBytes } = await safetensorsHeader(reader, file);
+    if (neededBytes > fileBytes) {
+      throw new PayloadFault('refuse', `${file} is cut: ${neededBytes - fileBytes} bytes are missing`);
+    }
+    for (const [name, tensor] of tensors) found.set(name, tensor);
+  }
+  return names.map((name) => {
+    const tensor = found.get(name);
+    if (tensor !== undefined) return tensor;
+    throw new PayloadFault(
+      'refuse',
+      `${places.get(name)} does not hold ${name}, which the index finds there`,
+    );
+  });
+}
