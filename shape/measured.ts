@@ -3,8 +3,8 @@ import type { PayloadFacts } from './payload-facts.ts';
 
 /** What a host knows better than a file, as far as rules and the memory plan go. */
 export interface Measured {
-  /** `quant_method` of the payload's `config.json`; undefined: it has none, or the file could not be read. */
-  readonly quantization: string | undefined;
+  /** `quant_method` of the payload's `config.json`; null: it has none, undefined: the file is not known. */
+  readonly quantization?: string | null | undefined;
   /** Undefined: the payload is of another kind, could not be read, or the host's program is older. */
   readonly payload?: PayloadFacts | undefined;
   /** Of the GPU with the least; undefined: no GPU is named or none shows it. */
@@ -28,7 +28,7 @@ export function measuredOf({ occupant, transaction, memory, payload, ...inspecti
   const { gpus, memAvailableBytes } = inspection;
   const engineStands = occupant !== null && occupant.state !== 'stopped' && occupant.state !== 'failed';
   return {
-    quantization: payload?.quantization?.method,
+    quantization: payload?.quantization === null ? null : payload?.quantization?.method,
     payload: payload ?? undefined,
     gpuMemoryBytes: gpus.length === 0 ? undefined : Math.min(...gpus.map((gpu) => gpu.vramTotalBytes)),
     memory: {

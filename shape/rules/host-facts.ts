@@ -12,7 +12,7 @@ export const factsToJudgeBy: Rule = {
     const hasGpu = release.deviceFiles.length > 0;
     const missing = [
       ...(model === undefined && release.engineKind === 'vllm' ? ['slot:shape.model'] : []),
-      ...(quantization === undefined && measured === undefined && offloadsExperts(release)
+      ...(quantization === undefined && measured?.quantization === undefined && offloadsExperts(release)
         ? ['slot:shape.payload.quantization']
         : []),
       ...(gpuArchitecture === undefined && hasGpu && vllmArguments(release)

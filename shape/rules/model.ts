@@ -40,8 +40,7 @@ export const expertOffloadQuantization: Rule = {
   remedy: 'serve a payload whose config.json has quant_method auto-round or inc, or do without expertOffload',
   examine: ({ release, measured }) => {
     if (!offloadsExperts(release)) return undefined;
-    if (measured !== undefined && measured.quantization === undefined)
-      return 'expert offload of a payload without quant_method';
+    if (measured?.quantization === null) return 'expert offload of a payload without quant_method';
     const method = measured?.quantization ?? release.review?.quantization;
     const methods = [method, vllmArguments(release)?.value('--quantization')];
     const other = methods.find((known) => known !== undefined && !offloadable.includes(known));

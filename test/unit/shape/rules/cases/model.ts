@@ -64,7 +64,7 @@ export const cases: RuleCases = {
         what: 'a payload that is to be compressed-tensors',
         release: planned('glm-w4a16', { shape: { payload: { quantization: 'compressed-tensors' } } }),
       },
-      { what: 'a payload that is not quantized', release: glm({}), measured: { quantization: undefined } },
+      { what: 'a payload that is not quantized', release: glm({}), measured: { quantization: null } },
       { what: 'gptq', release: glm({}), measured: { quantization: 'gptq' } },
       {
         what: 'a payload that is another than it is to be',
