@@ -104,6 +104,7 @@ function reviewFactsOf({ host, shape, model, image }: PlanInput, engine: EngineI
     ...(gpuArchitecture !== undefined && { gpuArchitecture }),
     ...(integratedGpu !== undefined && { integratedGpu }),
     ...(selinux !== undefined && { selinux }),
+    ...(shape.importGuard !== undefined && { importGuard: shape.importGuard }),
     exceptions: shape.exceptions,
   };
 }

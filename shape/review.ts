@@ -1,11 +1,12 @@
 import type { Measured } from './measured.ts';
 import type { Release } from './release.ts';
-import type { Rule } from './rules/rule.ts';
+import type { Verdict } from './rules/rule.ts';
+import { type RuleId, unconditionalRuleIds } from './rules/rule-ids.ts';
 import { rules } from './rules/rules.ts';
 
 /** A rule that a release breaks. */
 export interface Violation {
-  readonly rule: Pick<Rule, 'id' | 'severity' | 'reason' | 'evidence'>;
+  readonly rule: Verdict<RuleId>;
   /** What was found. */
   readonly found: string;
   /** Why the shape is excepted; undefined: it is not. */
@@ -14,7 +15,7 @@ export interface Violation {
 
 export interface Review {
   readonly violations: readonly Violation[];
-  /** Ids of rules that the shape is excepted from without need. */
+  /** Ids of exceptions that except from nothing: the rule is not broken, or holds for every shape. */
   readonly idleExceptions: readonly string[];
 }
 
@@ -23,13 +24,22 @@ export function reviewOf(release: Release, measured?: Measured): Review {
   const exceptions = release.review?.exceptions ?? {};
   const violations = rules.flatMap((rule): Violation[] => {
     const found = rule.examine({ release, measured });
-    return found === undefined ? [] : [{ rule, found, exception: exceptions[rule.id] }];
+    if (found === undefined) return [];
+    return [{ rule, found, exception: isUnconditional(rule.id) ? undefined : exceptions[rule.id] }];
   });
-  const broken = new Set<string>(violations.map(({ rule }) => rule.id));
-  return { violations, idleExceptions: Object.keys(exceptions).filter((id) => !broken.has(id)) };
+  const excepted = violations.filter(({ exception }) => exception !== undefined).map(({ rule }) => rule.id);
+  return {
+    violations,
+    idleExceptions: Object.keys(exceptions).filter((id) => !(excepted as readonly string[]).includes(id)),
+  };
 }
 
 /** The violations for which nothing may be touched. */
 export function refusalsIn({ violations }: Review): readonly Violation[] {
   return violations.filter(({ rule, exception }) => rule.severity === 'refuse' && exception === undefined);
+}
+
+/** Whether the rule holds for every shape. */
+export function isUnconditional(id: string): boolean {
+  return (unconditionalRuleIds as readonly string[]).includes(id);
 }

@@ -110,8 +110,21 @@ export const shapeSchema = z.strictObject({
     )
     .default({})
     .describe('Variables whose values are in `slot:secrets` and reach the engine as podman secrets.'),
+  importGuard: variableSchema
+    .optional()
+    .describe(
+      'Variable by which a hook that Python imports at its start (`sitecustomize`) sees that it runs already. ' +
+        'Without one such a hook is refused.',
+    ),
   exceptions: z
-    .partialRecord(ruleIdSchema, nonEmptyLineSchema)
+    .partialRecord(
+      ruleIdSchema.register(forms, {
+        name: 'rule',
+        limit: 'must be the id of a rule',
+        examples: ['hybrid-mtp-prefix-caching'],
+      }),
+      nonEmptyLineSchema,
+    )
     .default({})
     .describe("Rules that do not hold for this shape: the rule's id, and why. Printed at every preview."),
   limits: limitsSchema

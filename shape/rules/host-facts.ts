@@ -5,7 +5,7 @@ export const factsToJudgeBy: Rule = {
   id: 'facts-to-judge-by',
   severity: 'warn',
   reason: 'rules that depend on them are silent where they should speak',
-  evidence: 'facts: which of them hold for the host is for the operator to say',
+  evidence: 'runbook of the endpoint: which of them hold for the host is for the operator to say',
   remedy: 'set the keys: pulumi config set --path <key> <value> -s <stack>',
   examine: ({ release, measured }) => {
     const { model, quantization, gpuArchitecture, integratedGpu, selinux } = release.review ?? {};

@@ -16,7 +16,7 @@ export const imageByDigest = imageRule({
   id: 'image-by-digest',
   severity: 'refuse',
   reason: 'a tag names another image tomorrow, and podman under systemd cannot ask which registry is meant',
-  evidence: 'facts, rule 8; podman 4.3.1 refuses a malformed digest only at run time (measured)',
+  evidence: 'runbook of the endpoint; podman 4.3.1 refuses a malformed digest only at run time (measured)',
   remedy: 'name registry/name in lower case and sha256: with 64 lower-case hexadecimal digits',
   examineImage: (reference) => (pinned.test(reference) ? undefined : JSON.stringify(reference)),
 });

@@ -46,7 +46,8 @@ export const memlockForOffload: Rule = {
   severity: 'refuse',
   reason:
     'offloaded experts are pinned in host memory, 73.64 GiB per rank with GLM: under a limit the engine fails late',
-  evidence: 'facts, rule 7: LimitMEMLOCK=infinity on the unit, and the container must really get it',
+  evidence:
+    'runbook of the endpoint: LimitMEMLOCK=infinity on the unit, and the container must really get it',
   remedy: 'set slot:shape.limits.memlock to infinity',
   examine: ({ release }) => {
     if (!offloadsExperts(release)) return undefined;

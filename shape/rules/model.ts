@@ -14,7 +14,8 @@ export const glmKvCacheFp8: Rule = {
   severity: 'refuse',
   reason:
     'GLM on gfx12 has no operation to decode an fp8 cache, and it would gain nothing: the reserve does not depend on the type',
-  evidence: 'facts, rule 1: rocm_aiter_mla_decode_fwd is missing, VLLM_ROCM_USE_AITER_MLA=1 does not help',
+  evidence:
+    'runbook of the endpoint: rocm_aiter_mla_decode_fwd is missing, VLLM_ROCM_USE_AITER_MLA=1 does not help',
   remedy: 'set slot:shape.engine.kvCacheDtype to auto',
   examine: ({ release }) => {
     const type = vllmArguments(release)?.value('--kv-cache-dtype');
@@ -36,7 +37,7 @@ export const expertOffloadQuantization: Rule = {
   severity: 'refuse',
   reason:
     'only the path of INC (AutoRound) has a recipe to offload experts; a compressed-tensors checkpoint does not fit 64 GiB of GPU memory',
-  evidence: 'facts, rule 2: the 182 GiB dealignai/GLM-5.3-Flash-CYBERSECURITY-W4A16',
+  evidence: 'runbook of the endpoint: the 182 GiB dealignai/GLM-5.3-Flash-CYBERSECURITY-W4A16',
   remedy: 'serve a payload whose config.json has quant_method auto-round or inc, or do without expertOffload',
   examine: ({ release, measured }) => {
     if (!offloadsExperts(release)) return undefined;
@@ -53,7 +54,7 @@ export const toolParser: Rule = {
   severity: 'refuse',
   reason:
     'without tool choice and the parser of its model the engine answers HTTP 400, and every agent breaks',
-  evidence: 'facts, rule 3: for GLM the parsers are glm45 and glm47, glm47 is the one to use',
+  evidence: 'runbook of the endpoint: for GLM the parsers are glm45 and glm47, glm47 is the one to use',
   remedy: "set slot:shape.engine.toolParser to one of the model's",
   examine: ({ release }) => {
     const words = vllmArguments(release);
@@ -69,7 +70,7 @@ export const reasoningParser: Rule = {
   id: 'reasoning-parser',
   severity: 'refuse',
   reason: 'without the parser of its model the thinking leaks into the answer, and its own field is empty',
-  evidence: 'facts, rule 4',
+  evidence: 'runbook of the endpoint',
   remedy: "set slot:shape.engine.reasoningParser to one of the model's",
   examine: ({ release }) => {
     const words = vllmArguments(release);
@@ -90,7 +91,7 @@ export const expertPrefetch: Rule = {
   id: 'expert-prefetch',
   severity: 'refuse',
   reason: 'prefetched experts are the wrong ones and push out the right ones',
-  evidence: 'facts, rule 5: 36 % precision; decode was 40 to 51 % faster without',
+  evidence: 'runbook of the endpoint: 36 % precision; decode was 40 to 51 % faster without',
   remedy: 'take the prefetch out of arguments and environment',
   examine: ({ release }) => {
     const found = settingsOf(release).find(
@@ -133,7 +134,7 @@ export const profilerStack: Rule = {
   id: 'profiler-stack',
   severity: 'refuse',
   reason: 'a profile with stacks hangs when it is stopped, and its trace grows to tens of GB',
-  evidence: 'facts, rule 10; with_stack is on unless it is set',
+  evidence: 'runbook of the endpoint; with_stack is on unless it is set',
   remedy:
     'set torch_profiler_with_stack in --profiler-config to false, or VLLM_TORCH_PROFILER_WITH_STACK to 0',
   examine: ({ release }) => {

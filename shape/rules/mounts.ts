@@ -37,7 +37,7 @@ export const mountsNotRelabelled: Rule = {
   id: 'mounts-not-relabelled',
   severity: 'refuse',
   reason: 'podman would write a label to every file of the payload, and other programs of the host lose them',
-  evidence: "podman's documentation of --volume; design of the payload: never written",
+  evidence: "podman's documentation of --volume; docs/architecture.md: a payload is never written",
   remedy:
     'mount without z and Z; on a host where SELinux enforces, set label=disable in slot:host.securityOptions',
   examine: ({ release }) =>
@@ -49,7 +49,8 @@ export const mountsReadOnly: Rule = {
   id: 'mounts-read-only',
   severity: 'refuse',
   reason: 'payloads and patched files are never written: releases to come back to refer to them',
-  evidence: 'facts: a payload is verified, mounted read-only, never written and never deleted',
+  evidence:
+    'runbook of the endpoint: a payload is verified, mounted read-only, never written and never deleted',
   remedy: 'mount it read-only, or name it in slot:shape.state if the engine must write there',
   examine: ({ release }) =>
     mountsOf(release).find((mount) => !isReadOnly(mount) && !isState(mount, release))?.written,
@@ -74,7 +75,7 @@ export const guardedImportHook: Rule = {
   severity: 'refuse',
   reason:
     'every Python interpreter imports it, also those that it starts itself: without a guard variable it is a fork bomb',
-  evidence: 'facts, rule 9',
+  evidence: 'runbook of the endpoint',
   remedy:
     'let the hook set a variable and do nothing where it is set already, and name that variable in slot:shape.importGuard',
   examine: ({ release }) => {

@@ -1,3 +1,5 @@
+import { identityLabel } from '../names.ts';
+import type { Release } from '../release.ts';
 import { textsOf } from './release-texts.ts';
 import type { Rule } from './rule.ts';
 
@@ -14,14 +16,10 @@ export const noMovingText: Rule = {
   id: 'no-moving-text',
   severity: 'refuse',
   reason: 'a text that is another one each time makes every preview a cutover, and an outage',
-  evidence: 'design, decision 5: the same shape renders to the same bytes',
+  evidence: 'docs/architecture.md: the same shape renders to the same bytes',
   remedy: 'take it out; what the engine must know of its start it can ask the host',
   examine: ({ release }) => {
-    const lasting = [
-      release.engineIdentity,
-      release.image.split(':').at(-1) ?? '',
-      ...release.patches.map(({ patchedSha256 }) => patchedSha256),
-    ].filter((text) => text !== '');
+    const lasting = lastingHashes(release);
     for (const [place, text] of textsOf(release)) {
       const rest = lasting.reduce((left, known) => left.replaceAll(known, ''), text);
       for (const [what, pattern] of movingText) {
@@ -32,3 +30,11 @@ export const noMovingText: Rule = {
     return undefined;
   },
 };
+
+/** Of what the release is; they are others only where it is another. */
+function lastingHashes({ image, patches, unit }: Release): readonly string[] {
+  const identity = unit.match(new RegExp(`${identityLabel}=[0-9a-f]{64}`)) ?? [];
+  return [image, ...identity, ...patches.map(({ patchedSha256 }) => patchedSha256)].filter(
+    (text) => text !== '',
+  );
+}

@@ -25,7 +25,7 @@ export const noSecretInUnit: Rule = {
   id: 'no-secret-in-unit',
   severity: 'refuse',
   reason: "the unit is readable on the host, and Pulumi's state and diffs hold it in plain text",
-  evidence: 'design, decision 14: the manifest names a secret and its version, never a value',
+  evidence: 'docs/architecture.md: the manifest names a secret and its version, never a value',
   remedy:
     'name the variable in slot:shape.secrets and set its value encrypted in slot:secrets; give this one up',
   examine: ({ release }) => {

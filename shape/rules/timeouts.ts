@@ -6,7 +6,7 @@ export const startWithoutTimeout: Rule = {
   id: 'start-without-timeout',
   severity: 'refuse',
   reason: 'with a cold page cache a finite one ends the load, and the restarts after it, for ever',
-  evidence: 'design, decision 9; systemd ends a start after 90 s unless it is told otherwise',
+  evidence: 'docs/architecture.md; systemd ends a start after 90 s unless it is told otherwise',
   remedy: 'TimeoutStartSec=infinity: the cutover has the deadline, slot:shape.deadlines.boot',
   examine: ({ release }) => {
     const unit = unitTextOf(release);
@@ -47,7 +47,7 @@ export const stopInOrder: Rule = {
   reason:
     'each waits for what it starts: podman for the container, systemd for podman, the cutover for systemd; one that ends first leaves a container behind',
   evidence:
-    'facts: the engine ignores SIGTERM for 20 minutes and longer; podman kills after 10 s unless it is told',
+    'runbook of the endpoint: the engine ignores SIGTERM for 20 minutes and longer; podman kills after 10 s unless it is told',
   remedy: 'podman rm --time < TimeoutStopSec < slot:shape.deadlines.stop, and KillMode=control-group',
   examine: ({ release }) => {
     const unit = unitTextOf(release);

@@ -6,7 +6,8 @@ export const wordsSurvive: Rule = {
   severity: 'refuse',
   reason:
     'what the engine gets is what the shape says, byte for byte: JSON with blanks, quotes, % and $ included',
-  evidence: 'facts, rule 11; systemd 252 drops inner quotes, expands % and $ and splits at ; (measured)',
+  evidence:
+    'runbook of the endpoint; systemd 252 drops inner quotes, expands % and $ and splits at ; (measured)',
   remedy: 'render the unit by its template, which encodes each word',
   examine: ({ release }) => {
     const unit = unitTextOf(release);

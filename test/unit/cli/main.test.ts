@@ -27,9 +27,11 @@ const shape = {
     maxModelLength: 131072,
     gpuMemoryUtilization: 0.98,
     prefixCaching: true,
+    toolParser: 'glm47',
+    reasoningParser: 'glm47',
   },
   payload: { folder: 'GLM' },
-  environment: { GREETING: '100 % "$HOME"' },
+  environment: { GREETING: '100 % "$HOME"', VLLM_ENGINE_READY_TIMEOUT_S: '1200' },
 };
 let folder: string;
 

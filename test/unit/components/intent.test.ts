@@ -261,6 +261,6 @@ describe('the manifest', () => {
   });
 
   it('has one argument a line, so that a diff shows the one that changed', () => {
-    expect(manifestText(claimOfQwen, glm).split('\n')).toContain('      "131072"');
+    expect(manifestText(claimOfQwen, glm).split('\n')).toContain('      "131072",');
   });
 });

@@ -3,7 +3,6 @@ import { intentOf } from '../../../components/intent.ts';
 import { duration, reportOf, unitDiff } from '../../../components/report.ts';
 import type { InspectAnswer } from '../../../remote/inspect.ts';
 import type { Inspection } from '../../../shape/inspection.ts';
-import { reviewOf } from '../../../shape/review.ts';
 import { inspection, occupant, qwen, release, transaction } from './samples.ts';
 
 const glm = release();
@@ -14,7 +13,7 @@ function report(answer: InspectAnswer, wanted = glm): string {
     answer,
     wanted,
     intent: intentOf(answer, wanted),
-    review: reviewOf(wanted),
+    review: { violations: [], idleExceptions: [] },
   });
 }
 
@@ -88,7 +87,7 @@ describe('the report of a preview', () => {
 describe('the diff of the unit', () => {
   const installed = {
     path: '/run/systemd/system/frank-archon.service',
-    text: '[Unit]\nDescription=glm\n[Service]\nLimitMEMLOCK=8M\n',
+    text: glm.unit.replace('LimitMEMLOCK=infinity', 'LimitMEMLOCK=8M'),
   };
 
   it('shows the changed line and names both files', () => {

@@ -1,37 +1,25 @@
 import type { HostConfig } from '../../../shape/host.ts';
 import type { Inspection, Outcome, Transaction } from '../../../shape/inspection.ts';
+import { planRelease } from '../../../shape/plan.ts';
 import { type Claim, type Release, releaseIdOf } from '../../../shape/release.ts';
+import { readTemplates } from '../../../templates/templates.ts';
+import { suppliedHost, suppliedShape } from '../../fixtures/operator-files.ts';
 
 export const digest = 'a'.repeat(64);
 
+const planned = planRelease({
+  host: { ...suppliedHost(), publicName: 'frank' },
+  shape: suppliedShape('glm-w4a16'),
+  stack: 'glm-w4a16',
+  templates: readTemplates(),
+  patches: new Map(),
+});
+
 export function release(changes: Partial<Release> = {}): Release {
   return {
-    version: 1,
-    service: 'frank-archon',
-    shape: 'glm-w4a16',
-    container: 'frank-archon-glm',
-    engineKind: 'vllm',
+    ...planned,
     engineIdentity: '1'.repeat(64),
-    image: `docker.io/example/vllm@sha256:${digest}`,
-    arguments: ['--max-model-len', '131072'],
-    environment: { PYTORCH_CUDA_ALLOC_CONF: 'expandable_segments:True' },
-    secrets: [],
-    unit: '[Unit]\nDescription=glm\n[Service]\nLimitMEMLOCK=infinity\n',
-    target: '[Unit]\nDescription=target\n',
-    patches: [],
-    payload: { folder: '/models/glm' },
-    stateFolders: [],
-    port: 7770,
-    healthPath: '/health',
-    servedNames: ['glm53-flash', 'frank'],
-    maxModelLength: 131072,
-    memlock: 'infinity',
-    deviceFiles: ['/dev/kfd'],
-    gpus: ['0000:03:00.0'],
-    gpuMemoryUtilization: 0.98,
-    memoryGateBytes: 230 * 2 ** 30,
-    deadlines: { drainSeconds: 0, stopSeconds: 60, bootSeconds: 1200, checkSeconds: 120, settleSeconds: 10 },
-    checks: [{ kind: 'models' }],
+    deadlines: { ...planned.deadlines, bootSeconds: 1200 },
     ...changes,
   };
 }

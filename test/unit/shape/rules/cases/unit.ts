@@ -39,7 +39,10 @@ export const cases: RuleCases = {
       },
       { what: 'a variable', release: changed('--http-proxy=false', `--label=\${HOME}`) },
       { what: 'a variable of its own', release: changed('--max-num-seqs 2', '--max-num-seqs $SEQS') },
-      { what: 'a second command', release: changed('--http-proxy=false', '--http-proxy=false ; /usr/bin/touch /x') },
+      {
+        what: 'a second command',
+        release: changed('--http-proxy=false', '--http-proxy=false ; /usr/bin/touch /x'),
+      },
       { what: 'an open quote', release: changed('--http-proxy=false', "'--http-proxy=false") },
       { what: 'an escape that systemd does not know', release: changed('--http-proxy=false', '--label=\\d') },
       {
