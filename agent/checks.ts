@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import type { Check } from '../shape/checks.ts';
 import type { Release } from '../shape/release.ts';
+import { apiKey } from './api-key.ts';
 import { engineUrl } from './conjunction.ts';
 import type { Outside } from './outside.ts';
 
@@ -64,10 +65,11 @@ export async function perform(outside: Outside, release: Release, check: Check):
   const fail = (message: string): never => {
     throw new CheckFailure(nameOf(check), message);
   };
+  const key = await apiKey(outside, release).catch((error: Error) => fail(error.message));
   const ask = async <T>(schema: z.ZodType<T>, path: string, body?: unknown): Promise<T> => {
     const method = body === undefined ? 'GET' : 'POST';
     const answer = await outside
-      .request(method, engineUrl(release, path), body, seconds)
+      .request(method, engineUrl(release, path), body, seconds, key)
       .catch((error: Error) => fail(error.message));
     if (answer.status !== 200) fail(`status ${answer.status}: ${answer.body.slice(0, 300)}`);
     const parsed = schema.safeParse(jsonOf(answer.body));

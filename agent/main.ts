@@ -14,6 +14,7 @@ import {
 import { nameSchema } from '../shape/text.ts';
 import { hostSetup, hostSetupSchema } from './host-setup.ts';
 import { hostTeardown } from './host-teardown.ts';
+import { describeImage } from './image-description.ts';
 import { inspect } from './inspect.ts';
 import { realOutside } from './outside.ts';
 import { putSecret } from './podman.ts';
@@ -86,6 +87,12 @@ const commands: Readonly<Record<string, (call: Call) => Promise<number>>> = {
       process.stderr.write(`${error.stage}: ${error.message}\n`);
       return exitCodes.refused;
     }
+  },
+
+  'describe-image': async () => {
+    const asked = await documentFromStandardInput(releaseSchema.pick({ image: true, engineKind: true }));
+    process.stdout.write(`${JSON.stringify(await describeImage(outside, asked))}\n`);
+    return 0;
   },
 
   cutover: async () => {

@@ -44,8 +44,14 @@ export interface FilePart {
 /** The one seam through which the agent touches the world: tests stand here, faults are injected here. */
 export interface Outside {
   run(command: string, args: readonly string[], options?: CommandOptions): Promise<CommandResult>;
-  /** Whole answer within the limit in seconds, or an error that says what was missing. */
-  request(method: 'GET' | 'POST', url: string, body: unknown, timeoutSeconds: number): Promise<HttpAnswer>;
+  /** Whole answer within the limit in seconds, or an error that says what was missing; `key` is shown as a bearer. */
+  request(
+    method: 'GET' | 'POST',
+    url: string,
+    body: unknown,
+    timeoutSeconds: number,
+    key?: string,
+  ): Promise<HttpAnswer>;
   /** `undefined` when there is no such file. */
   readText(path: string): Promise<string | undefined>;
   /**
@@ -207,6 +213,7 @@ function request(
   url: string,
   body: unknown,
   timeoutSeconds: number,
+  key?: string,
 ): Promise<HttpAnswer> {
   const { request: httpRequest } = process.getBuiltinModule('node:http');
   const content = body === undefined ? undefined : JSON.stringify(body);
@@ -220,7 +227,10 @@ function request(
       method,
       agent: false,
       signal: AbortSignal.timeout(timeoutSeconds * 1000),
-      headers: content === undefined ? {} : { 'content-type': 'application/json' },
+      headers: {
+        ...(content !== undefined && { 'content-type': 'application/json' }),
+        ...(key !== undefined && { authorization: `Bearer ${key}` }),
+      },
     };
     const asked = httpRequest(url, options, (response) => {
       const status = response.statusCode ?? 0;

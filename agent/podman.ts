@@ -66,6 +66,16 @@ export async function imageState(
   return listed.stdout.trim() === '' ? 'absent' : 'under another digest';
 }
 
+/** Program and first words of an image that is there; none where it has no entrypoint. */
+export async function imageEntrypoint(outside: Outside, reference: string): Promise<string[]> {
+  const format = '{{json .Config.Entrypoint}}';
+  const { exitCode, stdout, stderr } = await outside.run('podman', [
+    ...['image', 'inspect', '--format', format, reference],
+  ]);
+  if (exitCode !== 0) throw new Error(`podman image inspect ${reference}: ${stderr.trim()}`);
+  return z.array(z.string()).nullable().parse(JSON.parse(stdout)) ?? [];
+}
+
 export async function hasSecret(outside: Outside, name: string): Promise<boolean> {
   return (await outside.run('podman', ['secret', 'inspect', name])).exitCode === 0;
 }

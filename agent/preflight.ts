@@ -3,12 +3,14 @@ import { type Release, releaseIdOf } from '../shape/release.ts';
 import { memAvailableBytes } from './devices.ts';
 import { engineUnit } from './engine.ts';
 import { foreignFindings } from './foreign.ts';
+import { entrypointFault } from './image-description.ts';
 import type { Outside } from './outside.ts';
 import { checkPatches } from './patches.ts';
 import { hasSecret, imageState } from './podman.ts';
 import { type Slot, StageFailure } from './stages.ts';
 import type { PreflightResults, Store } from './store.ts';
 import { runThrowAway } from './throw-away.ts';
+import { parseArguments } from './vllm-parser.ts';
 
 interface Preflight extends Slot {
   readonly store: Store;
@@ -23,6 +25,12 @@ const diskReserveBytes = 1024 ** 3;
 
 /** systemd refuses to load units with less than 16 MiB free in /run; twice that. */
 const runReserveBytes = 32 * 1024 ** 2;
+
+const howToBring = {
+  'under another digest':
+    'podman save and load lose the digest of the registry: carry it with skopeo copy --preserve-digests',
+  absent: 'let the host reach the registry, or carry it there with skopeo copy --preserve-digests',
+} as const;
 
 /** All that can be known while the old engine serves, cheapest first. */
 const checks: Readonly<Record<string, PreflightCheck>> = {
@@ -89,10 +97,10 @@ const checks: Readonly<Record<string, PreflightCheck>> = {
   image: async ({ outside, progress, release }) => {
     const state = await imageState(outside, release.image);
     if (state === 'present') return 'present by digest';
-    if (state === 'under another digest') {
-      await progress.say('the repository is here under another digest; pulling the pinned one');
-    }
-    await pull(outside, progress, release.image);
+    await progress.say(`the image is ${state} here; pulling it`);
+    await pull(outside, progress, release.image).catch((error: Error) => {
+      throw new Error(`the image is ${state} on this host, and ${error.message}; ${howToBring[state]}`);
+    });
     if ((await imageState(outside, release.image)) !== 'present') {
       throw new Error(`${release.image} was pulled and is not there by this digest`);
     }
@@ -133,17 +141,13 @@ const checks: Readonly<Record<string, PreflightCheck>> = {
   },
 
   arguments: async ({ outside, release }) => {
+    const fault = await entrypointFault(outside, release);
+    if (fault !== undefined) throw new Error(fault);
     if (release.engineKind !== 'vllm') return 'this engine offers no parse-only run';
-    const parse =
-      'import sys\n' +
-      'from vllm.entrypoints.openai.cli_args import make_arg_parser\n' +
-      'try:\n    from vllm.utils.argparse_utils import FlexibleArgumentParser\n' +
-      'except ImportError:\n    from vllm.utils import FlexibleArgumentParser\n' +
-      'make_arg_parser(FlexibleArgumentParser()).parse_args(sys.argv[1:])\n';
     const result = await runThrowAway(outside, {
       image: release.image,
       entrypoint: 'python3',
-      arguments: ['-c', parse, ...release.arguments],
+      arguments: ['-c', parseArguments, ...release.arguments],
     });
     if (result.exitCode === 0) return 'accepted by the pinned image';
     const lastLine = result.stderr.trim().split('\n').pop() ?? '';

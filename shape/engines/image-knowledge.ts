@@ -52,6 +52,12 @@ export const imageKnowledgeSchema = z.strictObject({
 });
 export type ImageKnowledge = z.infer<typeof imageKnowledgeSchema>;
 
+/** What an image tells of itself when it is asked. */
+export const imageDescriptionSchema = imageKnowledgeSchema
+  .pick({ flags: true, toolParsers: true, reasoningParsers: true })
+  .extend({ version: nonEmptyLineSchema, entrypoint: z.array(z.string()) });
+export type ImageDescription = z.infer<typeof imageDescriptionSchema>;
+
 /** What a release carries of it: all that bears on its own arguments, so that it can be judged by itself. */
 export const imageFactsSchema = z.strictObject({
   /** Of the file in `images/`, without its ending. */

@@ -32,6 +32,8 @@ export class SimulatedHost implements Outside {
   readonly links = new Map<string, string>();
   readonly images = new Set<string>();
   readonly enabled = new Set<string>();
+  /** Of every image. */
+  entrypoint: readonly string[] | null = ['vllm', 'serve'];
   readonly behaviours = new Map<string, EngineBehaviour>();
   readonly calls: string[] = [];
   dropIns = '';
@@ -143,6 +145,7 @@ export class SimulatedHost implements Outside {
         );
       }
       case 'podman image':
+        if (args[1] === 'inspect') return ok(JSON.stringify(this.entrypoint));
         return args[1] === 'exists' && !this.images.has(args[2] ?? '') ? no(1, '') : ok();
       case 'podman pull':
         return no(125, 'Error: registry is not to be reached');
