@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { forms } from './forms.ts';
 import { byteSizeSchema } from './quantities.ts';
-import { absolutePathSchema, nameSchema, nonEmptyLineSchema } from './text.ts';
+import { absolutePathSchema, isOneLine, nameSchema, nonEmptyLineSchema } from './text.ts';
 
 const portSchema = z
   .int()
@@ -13,24 +13,26 @@ const notPciAddress = 'must be a PCI address in full and lower case, e.g. 0000:0
 
 const acceptedKeyTypes = ['ssh-ed25519', 'ecdsa-sha2-nistp256', 'ecdsa-sha2-nistp384', 'ecdsa-sha2-nistp521'];
 
+const notHostKey = 'must be a whole public key, "ssh-ed25519 AAAA…" or "ecdsa-sha2-nistp256 AAAA…"';
+
 /** The host's own public key, as a line of `ssh-keyscan` gives it after the address. */
-const hostKeySchema = z.string().superRefine((key, context) => {
-  const [type = '', blob = ''] = key.split(' ');
-  if (type === 'ssh-rsa') {
-    context.addIssue({
-      code: 'custom',
-      message:
-        'must not be an RSA key: the ssh client of Pulumi offers only SHA-1 for it, which hosts refuse',
-      params: { operatorSupplied: true },
-    });
-  } else if (!acceptedKeyTypes.includes(type) || !holdsKeyOfType(blob, type)) {
-    context.addIssue({
-      code: 'custom',
-      message: 'must be a whole public key, "ssh-ed25519 AAAA…" or "ecdsa-sha2-nistp256 AAAA…"',
-      params: { operatorSupplied: true },
-    });
-  }
-});
+const hostKeySchema = z
+  .string()
+  .superRefine((key, context) => {
+    const [type = '', blob = ''] = key.split(' ');
+    const refuse = (message: string): void => context.addIssue({ code: 'custom', message });
+    if (type === 'ssh-rsa') {
+      refuse('must not be an RSA key: the ssh client of Pulumi offers only SHA-1 for it, which hosts refuse');
+    } else if (!acceptedKeyTypes.includes(type) || !holdsKeyOfType(blob, type) || !isOneLine(key)) {
+      refuse(notHostKey);
+    }
+  })
+  .register(forms, {
+    name: 'public key',
+    limit: notHostKey,
+    examples: ['ssh-ed25519 AAAA…'],
+    pattern: `^(?:${acceptedKeyTypes.join('|')}) [A-Za-z0-9+/]+={0,2}(?: .*)?$`,
+  });
 
 /** A public key's blob begins with the length and the name of its own type: a copy error shows here. */
 function holdsKeyOfType(blob: string, type: string): boolean {
@@ -44,13 +46,21 @@ function holdsKeyOfType(blob: string, type: string): boolean {
   );
 }
 
+const notWord = 'must be one word, and not begin with -, which ssh would take for an option';
+
+/** A word of ssh's command line. */
+const wordSchema = z
+  .string()
+  .regex(/^[^\s\p{Cc}-][^\s\p{Cc}]*$/u, notWord)
+  .register(forms, { name: 'word', limit: notWord, examples: ['192.0.2.7', 'dank'] });
+
 /** Where and as whom ssh logs in. */
 const loginFields = {
-  address: nonEmptyLineSchema.describe(
+  address: wordSchema.describe(
     "DNS name or IP address; an alias of the operator's ssh configuration is not known to Pulumi.",
   ),
   sshPort: portSchema.default(22).describe('Port of sshd.'),
-  user: nonEmptyLineSchema.default('dank').describe('An ordinary user with `sudo -n`, or root.'),
+  user: wordSchema.default('dank').describe('An ordinary user with `sudo -n`, or root.'),
   hostKey: hostKeySchema.describe("The host's own public key, checked at every connection."),
 };
 

@@ -26,9 +26,9 @@ const mostBytes = 256 * 1024;
 /** The deepest key of a shape has eight levels, counted from the file; a map for the engine may add some. */
 const mostLevels = 32;
 
-/** Pulumi's reader refuses the whole file for one. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
-const controlCharacter = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f]/;
+/** What Pulumi's reader refuses, or takes for the end of a line as other readers do not. */
+const unreadable =
+  /[^\t\n\r\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\u{10000}-\u{10ffff}]|\r(?!\n)/u;
 
 /** @throws ConfigurationError where the text is not YAML, or too much of it */
 export function readStrictYaml(file: string, text: string): StrictYaml {
@@ -36,7 +36,7 @@ export function readStrictYaml(file: string, text: string): StrictYaml {
     throw new ConfigurationError([{ file, key: '', value: undefined, limit, remedy }]);
   };
   if (Buffer.byteLength(text) > mostBytes) refuse(`must be at most ${mostBytes / 1024} KiB`, 'shorten it');
-  const found = controlCharacter.exec(text);
+  const found = unreadable.exec(text.replace(/^\ufeff/, ' '));
   const lines = new LineCounter();
   // Keys that are there twice are looked for below: the library compares each with all others.
   const document = parseDocument(text, { uniqueKeys: false, prettyErrors: false, lineCounter: lines });
@@ -46,8 +46,8 @@ export function readStrictYaml(file: string, text: string): StrictYaml {
   };
   if (found !== null) {
     refuse(
-      `must not hold control characters, as at ${placeOf(found.index)}`,
-      'remove it, or write it as \\x…',
+      `must not hold control characters or line ends of another kind, as at ${placeOf(found.index)}`,
+      'remove it, or write it as \\u… in double quotes',
     );
   }
   if (document.errors.length > 0) {
@@ -98,7 +98,7 @@ class Reader {
 
   read(node: Node | unknown, path: Path): unknown {
     if (isAlias(node)) {
-      const limit = 'must not be an alias: Pulumi rewrites the file without its anchor';
+      const limit = 'must not be an alias: Pulumi writes its value out whenever it writes the file';
       return this.#blame(path, `*${node.source}`, limit, 'write the value out');
     }
     if (path.length > mostLevels) {
@@ -114,7 +114,7 @@ class Reader {
         this.#blame(
           path,
           node.tag,
-          'must not have a tag: Pulumi rewrites the file without it',
+          'must not have a tag: a value is of the type that it looks like',
           'remove the tag',
         );
       }
