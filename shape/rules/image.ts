@@ -32,3 +32,5 @@ export const imageWithoutTag = imageRule({
       ? JSON.stringify(reference)
       : undefined,
 });
+
+export const imageRules: readonly ImageRule[] = [imageByDigest, imageWithoutTag];

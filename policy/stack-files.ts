@@ -1,0 +1,94 @@
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { draftedShape } from '../components/planned-shape.ts';
+import { draftedStackFile, experimentsFolder } from '../components/stack-files.ts';
+import { refusalsIn, reviewOf } from '../shape/review.ts';
+import { reviewText, verdictText } from '../shape/review-text.ts';
+import { connectionRules } from '../shape/rules/connection.ts';
+
+/** What the rules say of one stack file. */
+export interface FileVerdict {
+  readonly stack: string;
+  readonly isExperiment: boolean;
+  /** In a line. */
+  readonly verdict: string;
+  /** What a reviewer must know of it, a few lines each. */
+  readonly details: readonly string[];
+  /** Whether the file is as it must be: a shape passes, an experiment on record does not. */
+  readonly isGood: boolean;
+}
+
+/** Judges every stack file of the project, its experiments included, from the files alone. */
+export function judgedStackFiles(folder: string): readonly FileVerdict[] {
+  return [
+    ...stacksIn(folder).map((stack) => judged(folder, stack, false)),
+    ...stacksIn(join(folder, experimentsFolder)).map((stack) => judged(folder, stack, true)),
+  ];
+}
+
+function stacksIn(folder: string): readonly string[] {
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder)
+    .flatMap((name) => /^Pulumi\.(.+)\.yaml$/.exec(name)?.[1] ?? [])
+    .sort();
+}
+
+function judged(folder: string, stack: string, isExperiment: boolean): FileVerdict {
+  try {
+    const { file, missing } = draftedStackFile(folder, stack);
+    if (file.kind === 'host') {
+      const { address, hostKey, jumpHost } = file.host;
+      const ends = [{ address, hostKey }, ...(jumpHost ? [jumpHost] : [])];
+      const found = ends.flatMap((end) =>
+        connectionRules.flatMap((rule) => rule.examine({ host: end.address, hostKey: end.hostKey }) ?? []),
+      );
+      const verdict = `host${supplied(missing.length)}`;
+      return { stack, isExperiment, verdict, details: found, isGood: found.length === 0 };
+    }
+    const { release, missing: missingOfBoth } = draftedShape(folder, stack);
+    const review = reviewOf(release);
+    // A shape is warned of much that holds for its neighbours too; an arm on record has its own verdict.
+    const isFlagged = review.violations.some(({ rule }) => rule.severity === 'refuse');
+    return {
+      stack,
+      isExperiment,
+      verdict: `${verdictText(review)}${supplied(missingOfBoth.length)}`,
+      details: [
+        ...reviewText(review),
+        ...(isExperiment && !isFlagged ? ['an experiment on record that no rule refuses'] : []),
+      ],
+      isGood: isExperiment ? isFlagged : refusalsIn(review).length === 0,
+    };
+  } catch (error) {
+    if ((error as Error).name !== 'ConfigurationError') throw error;
+    return { stack, isExperiment, verdict: 'not valid', details: [(error as Error).message], isGood: false };
+  }
+}
+
+/** What is said of several stacks is said once. */
+function stacksByDetail(verdicts: readonly FileVerdict[]): ReadonlyMap<string, readonly string[]> {
+  const said = verdicts.flatMap(({ stack, details }) => details.map((text) => ({ stack, text })));
+  const grouped = Map.groupBy(said, ({ text }) => text);
+  return new Map([...grouped].map(([text, each]) => [text, each.map(({ stack }) => stack)]));
+}
+
+function supplied(missing: number): string {
+  return missing === 0 ? '' : `; drawn with placeholders for ${missing} values that the operator supplies`;
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
+  const folder = process.argv[2] ?? fileURLToPath(new URL('..', import.meta.url));
+  const verdicts = judgedStackFiles(folder);
+  const width = Math.max(0, ...verdicts.map(({ stack }) => stack.length));
+  const mark = ({ isGood, isExperiment }: FileVerdict): string =>
+    isGood ? (isExperiment ? 'as recorded' : 'passes') : 'FAILS';
+  for (const each of verdicts) {
+    process.stdout.write(`${mark(each).padEnd(11)} ${each.stack.padEnd(width)}  ${each.verdict}\n`);
+  }
+  for (const [text, stacks] of stacksByDetail(verdicts)) {
+    process.stdout.write(`\n${stacks.join(', ')}\n${text.replaceAll(/^/gm, '  ')}\n`);
+  }
+  if (verdicts.length === 0) process.stdout.write(`no stack file in ${folder}\n`);
+  process.exitCode = verdicts.length > 0 && verdicts.every(({ isGood }) => isGood) ? 0 : 1;
+}
