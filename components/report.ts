@@ -1,6 +1,9 @@
 import { createTwoFilesPatch, FILE_HEADERS_ONLY } from 'diff';
 import type { InspectAnswer } from '../remote/inspect.ts';
 import type { Inspection } from '../shape/inspection.ts';
+import { measuredOf } from '../shape/measured.ts';
+import { memoryPlanOf } from '../shape/memory/plan.ts';
+import { memoryTable } from '../shape/memory/table.ts';
 import { namesOf } from '../shape/names.ts';
 import { type Release, releaseIdOf, shortId } from '../shape/release.ts';
 import type { Review } from '../shape/review.ts';
@@ -18,7 +21,15 @@ export interface ReportInput {
 
 /** What a reviewer reads in a preview: one line when nothing changes, otherwise who, what, how long, and the diff. */
 export function reportOf(input: ReportInput): string {
-  return [hostReport(input), ...reviewText(input.review)].join('\n');
+  return [hostReport(input), ...memoryReport(input), ...reviewText(input.review)].join('\n');
+}
+
+/** What the shape needs of memory, where something would change. */
+function memoryReport({ answer, intent, wanted }: ReportInput): readonly string[] {
+  if (intent.kind === 'unchanged') return [];
+  return memoryTable(
+    memoryPlanOf(wanted, answer.kind === 'inspected' ? measuredOf(answer.inspection) : undefined),
+  );
 }
 
 function hostReport({ host, answer, intent, wanted }: ReportInput): string {

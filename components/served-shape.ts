@@ -1,6 +1,8 @@
 import * as pulumi from '@pulumi/pulumi';
 import type { HostConfig } from '../shape/host.ts';
 import type { Outcome } from '../shape/inspection.ts';
+import type { Figure } from '../shape/memory/figure.ts';
+import { memoryPlanOf } from '../shape/memory/plan.ts';
 import { type Claim, type Release, releaseIdOf } from '../shape/release.ts';
 import { Cutover } from './cutover.ts';
 import { bracketed, EngineImage } from './engine-image.ts';
@@ -43,6 +45,11 @@ export class ServedShape extends pulumi.ComponentResource {
   readonly user: pulumi.Output<string>;
   /** How the cutover ended. */
   readonly outcome: pulumi.Output<Outcome>;
+  /**
+   * The memory plan: by the record alone, as a host's free memory is another one with every run. A figure's `amount`
+   * is in bytes or a count, or says that it is not known.
+   */
+  readonly memory: pulumi.Output<readonly Figure[]>;
 
   constructor(name: string, args: ServedShapeArgs, options?: pulumi.ComponentResourceOptions) {
     super('slot:shape:ServedShape', name, {}, options);
@@ -68,12 +75,14 @@ export class ServedShape extends pulumi.ComponentResource {
     this.host = pulumi.output(host.address);
     this.user = pulumi.output(host.user);
     this.outcome = cutover.outcome;
+    this.memory = pulumi.output(memoryPlanOf(release).figures);
     this.registerOutputs(this.outputs());
   }
 
   /** What a stack that serves this shape exports. */
   outputs() {
     const { endpoint, servedName, publicName, unit, releaseId, engineIdentity, host, user, outcome } = this;
-    return { endpoint, servedName, publicName, unit, releaseId, engineIdentity, host, user, outcome };
+    const { memory } = this;
+    return { endpoint, servedName, publicName, unit, releaseId, engineIdentity, host, user, outcome, memory };
   }
 }

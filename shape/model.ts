@@ -78,6 +78,7 @@ function memorySchemaWith<S extends z.ZodType<number>>(bytes: S) {
           utilization: z.number().gt(0).lte(1).optional().describe('With this part of the GPU claimed.'),
           preciseMemory: z.boolean().optional().describe('With or without the precise plan of the arena.'),
           maxModelLength: z.int().positive().optional().describe('At this length.'),
+          maxBatchedTokens: z.int().positive().optional().describe('With this many tokens in one step.'),
           speculation: nonEmptyLineSchema
             .optional()
             .describe('With this method of speculative decoding; without it: none was used.'),

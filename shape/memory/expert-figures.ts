@@ -57,7 +57,8 @@ function expertSlot({ ranks }: MemoryDemand, { record, measured }: MemorySubject
   if (record === undefined || recorded === undefined) {
     return notKnown(slotNamed, 'neither on record nor read from the payload');
   }
-  if (record.tensorParallel === ranks) return known(slotNamed, recorded, 'recorded', 'on record');
+  if (record.tensorParallel === ranks)
+    return known(slotNamed, recorded, 'recorded', `${countText(recorded)} B, on record`);
   const formula = `${sizeText(record.expertSlot)} × ${record.tensorParallel} ÷ ${ranks} ranks`;
   return known(slotNamed, recorded, 'derived', formula);
 }
@@ -78,7 +79,19 @@ function residentFigure(experts: Figure, slot: Figure): Figure {
 function arenaFigure(demand: MemoryDemand, record: MemoryRecord | undefined): Figure {
   const seen = arenaOf(demand, record);
   if (seen === undefined) return notKnown(arenaNamed, 'not measured for a shape like this one');
-  return known(arenaNamed, seen.arena, 'recorded', 'on record for this shape');
+  return known(arenaNamed, seen.arena, 'recorded', `on record ${conditionsText(seen)}`);
+}
+
+/** With what it was seen; what the record does not say is not a condition. */
+function conditionsText(seen: MemoryRecord['arenas'][number]): string {
+  const { utilization, preciseMemory, maxModelLength, maxBatchedTokens, speculation } = seen;
+  return [
+    ...(utilization === undefined ? [] : [`at utilization ${utilization}`]),
+    ...(preciseMemory === undefined ? [] : [`${preciseMemory ? 'with' : 'without'} precise memory`]),
+    ...(maxModelLength === undefined ? [] : [`at ${countText(maxModelLength)} tokens`]),
+    ...(maxBatchedTokens === undefined ? [] : [`${countText(maxBatchedTokens)} of them in a step`]),
+    ...(speculation === undefined ? [] : [`with ${speculation}`]),
+  ].join(', ');
 }
 
 function arenaOf(
@@ -87,8 +100,9 @@ function arenaOf(
 ): MemoryRecord['arenas'][number] | undefined {
   if (!isOnRecord(record, demand.ranks) || demand.kvCacheBytes !== undefined) return undefined;
   return record.arenas.find(
-    ({ utilization, preciseMemory, maxModelLength, speculation }) =>
+    ({ utilization, preciseMemory, maxModelLength, maxBatchedTokens, speculation }) =>
       (utilization ?? demand.utilization) === demand.utilization &&
+      (maxBatchedTokens ?? demand.batchedTokens) === demand.batchedTokens &&
       (preciseMemory ?? demand.preciseMemory) === demand.preciseMemory &&
       (maxModelLength ?? demand.maxModelLength) === demand.maxModelLength &&
       speculation === demand.speculation,

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { intentOf } from '../../../components/intent.ts';
 import { duration, reportOf, unitDiff } from '../../../components/report.ts';
 import type { InspectAnswer } from '../../../remote/inspect.ts';
-import type { Inspection } from '../../../shape/inspection.ts';
+import { type Inspection, inspectionSchema } from '../../../shape/inspection.ts';
 import { inspection, occupant, qwen, release, transaction } from './samples.ts';
 
 const glm = release();
@@ -74,6 +74,31 @@ describe('the report of a preview', () => {
     const text = report({ kind: 'not-set-up', message: 'run pulumi up -s dankserver' });
     expect(text).toMatch(/^dankserver did not answer, this is the static plan: /);
     expect(text).toContain('+LimitMEMLOCK=infinity');
+  });
+
+  it('has the memory plan after what the host says, by what was measured there', () => {
+    const memory = { totalBytes: 256 * 2 ** 30, afterStopBytes: 235 * 2 ** 30, gpuPagesBytes: null };
+    const text = report(seen({ memory }));
+    expect(text).toMatch(/^GPU memory +32\.00 GiB +measured /m);
+    expect(text).toMatch(/^after the stop +235\.00 GiB +measured /m);
+    expect(text.indexOf('holds now')).toBeLessThan(text.search(/^memory +per rank/m));
+  });
+
+  it('has the memory plan by the record alone for a host that did not answer', () => {
+    const text = report({ kind: 'not-set-up', message: 'run pulumi up -s dankserver' });
+    expect(text).toMatch(/^MemAvailable gate +230\.00 GiB +configured /m);
+    expect(text).not.toContain('  measured  ');
+  });
+
+  it('has no memory plan where nothing changes', () => {
+    expect(report(seen(), qwen)).not.toContain('per rank');
+  });
+
+  it('understands an agent of before there was a memory plan', () => {
+    const answer = inspection();
+    expect(inspectionSchema.parse(JSON.parse(JSON.stringify(answer)))).toEqual(answer);
+    expect(answer).not.toHaveProperty('memory');
+    expect(report(seen())).toMatch(/^MemAvailable +80\.00 GiB +measured /m);
   });
 
   it('shows cached preflight results with their time', () => {

@@ -4,6 +4,7 @@ import { sshOptionsOf } from '../../../components/engine-image.ts';
 import { manifestText } from '../../../components/intent.ts';
 import { ServedShape } from '../../../components/served-shape.ts';
 import type { HostConfig } from '../../../shape/host.ts';
+import { memoryPlanOf } from '../../../shape/memory/plan.ts';
 import { type Claim, releaseIdOf, sha256 } from '../../../shape/release.ts';
 import { digest, host, outcome, release } from './samples.ts';
 
@@ -75,7 +76,23 @@ describe('a served shape', () => {
       host: '10.0.0.5',
       user: 'dank',
       outcome,
+      memory: memoryPlanOf(glm).figures,
     });
+  });
+
+  it('gives the memory plan as data, the same with every run', async () => {
+    const memory = await known((await serve()).memory);
+    expect(memory).toContainEqual({
+      id: 'memory-gate',
+      label: 'MemAvailable gate',
+      scope: 'host',
+      unit: 'bytes',
+      amount: 230 * 2 ** 30,
+      source: 'configured',
+      formula: 'memoryGate of the host, once the old engine is gone',
+    });
+    expect(memory.map(({ source }) => source)).not.toContain('measured');
+    expect(JSON.parse(JSON.stringify(memory))).toEqual(memory);
   });
 
   it('has an endpoint that a client can parse on an IPv6 host', async () => {
