@@ -27,20 +27,33 @@ def registered(manager):
 parser = find("make_arg_parser", "vllm.entrypoints.openai.cli_args")(
     find("FlexibleArgumentParser", "vllm.utils.argparse_utils", "vllm.utils")()
 )
-tool_parsers = registered(find("ToolParserManager", "vllm.tool_parsers", "vllm.entrypoints.openai.tool_parsers"))
-reasoning_parsers = registered(find("ReasoningParserManager", "vllm.reasoning"))
+
+def tool_parsers():
+    return registered(find("ToolParserManager", "vllm.tool_parsers", "vllm.entrypoints.openai.tool_parsers"))
+
+def reasoning_parsers():
+    return registered(find("ReasoningParserManager", "vllm.reasoning"))
 `;
 
-/** Parses the arguments that follow it and starts nothing; status 2 and argparse's message where they are refused. */
+/**
+ * Parses the arguments that follow it and starts nothing; status 2 and argparse's message where they are refused. The
+ * engine itself looks parsers up after parsing, so that is done too where the image has its registries.
+ */
 export const parseArguments = `${prelude}
 arguments = parser.parse_args(sys.argv[1:])
 plugins = ("tool_parser_plugin", "reasoning_parser_plugin")
 if not any(getattr(arguments, plugin, None) for plugin in plugins):
     for attribute, known in (("tool_call_parser", tool_parsers), ("reasoning_parser", reasoning_parsers)):
         name = getattr(arguments, attribute, None)
-        if name and name not in known:
+        if not name:
+            continue
+        try:
+            names = known()
+        except SystemExit:
+            continue
+        if name not in names:
             flag = "--" + attribute.replace("_", "-")
-            parser.error(f"argument {flag}: invalid choice: {name!r} (choose from {', '.join(known)})")
+            parser.error(f"argument {flag}: invalid choice: {name!r} (choose from {', '.join(names)})")
 `;
 
 /** Prints version, flags and parsers as one JSON document, in the form of a description without its entrypoint. */
@@ -87,8 +100,8 @@ json.dump(
     {
         "version": str(getattr(vllm, "__version__", "unknown")),
         "flags": dict(described(action) for action in parser._actions if action.option_strings),
-        "toolParsers": tool_parsers,
-        "reasoningParsers": reasoning_parsers,
+        "toolParsers": tool_parsers(),
+        "reasoningParsers": reasoning_parsers(),
     },
     answer,
 )

@@ -1,4 +1,4 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -170,6 +170,19 @@ export async function startEngine(options: EngineOptions = {}): Promise<RunningE
 export async function runEngine(options: EngineOptions): Promise<{ code: number | null; log: string }> {
   const engine = await startEngine(options);
   return { code: await engine.exitCode, log: engine.log };
+}
+
+/** Runs a Python program with arguments to its end, whatever that is. */
+export function runPython(
+  program: string,
+  args: readonly string[] = [],
+  packages = SERVER,
+): { exitCode: number | null; stdout: string; stderr: string } {
+  const { status, stdout, stderr } = spawnSync(PYTHON, ['-c', program, ...args], {
+    encoding: 'utf8',
+    env: { PYTHONPATH: packages, ...PYTHON_ENVIRONMENT },
+  });
+  return { exitCode: status, stdout, stderr };
 }
 
 /** Runs Python code with the engine's packages, as a preflight would in a throw-away container. */

@@ -29,7 +29,7 @@ class R9vEngine(Engine):
             names,
             args["ctx_size"],
             args["parallel"],
-            args["api_key"].split(","),
+            (args["api_key"] or os.environ.get("LLAMA_API_KEY", "")).split(","),
         )
         self.routes = {
             ("GET", "/health"): self.health,

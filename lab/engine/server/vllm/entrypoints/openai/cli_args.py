@@ -2,11 +2,14 @@
 
 import argparse
 import json
+from itertools import permutations
 
+from vllm.reasoning import ReasoningParserManager
+from vllm.tool_parsers import ToolParserManager
 from vllm.utils.argparse_utils import human_readable_int
 
-TOOL_PARSERS = ("deepseek_v3", "glm45", "glm47", "hermes", "llama3_json", "mistral", "openai", "qwen3_coder", "qwen3_xml")
-REASONING_PARSERS = ("deepseek_r1", "deepseek_v3", "glm45", "glm47", "openai_gptoss", "qwen3")
+TOOL_PARSERS = ToolParserManager.list_registered()
+REASONING_PARSERS = ReasoningParserManager.list_registered()
 
 # flag -> options of add_argument; `True` is the original's boolean pair --x / --no-x.
 FRONTEND = {
@@ -58,7 +61,6 @@ ENGINE = {
     "--block-size": {"type": int},
     "--gpu-memory-utilization": {"type": float, "default": 0.92},
     "--kv-cache-memory-bytes": {"type": "size"},
-    "--swap-space": {"type": float, "default": 4},
     "--cpu-offload-gb": {"type": float, "default": 0},
     "--kv-cache-dtype": {
         "choices": ["auto", "bfloat16", "float16", "fp8", "fp8_e4m3", "fp8_e5m2", "fp8_inc", "fp8_ds_mla"],
@@ -81,7 +83,7 @@ ENGINE = {
     "--scheduling-policy": {"choices": ["fcfs", "priority"], "default": "fcfs"},
     "--enable-chunked-prefill": True,
     "--async-scheduling": True,
-    "--cuda-graph-sizes": {"type": int, "nargs": "+"},
+    "--cudagraph-capture-sizes": {"type": int, "nargs": "+"},
     "--speculative-config": {"type": "json", "short": "-sc"},
     "--kv-transfer-config": {"type": "json"},
     "--compilation-config": {"type": "json", "short": "-cc"},
@@ -92,8 +94,13 @@ ENGINE = {
     "--optimization-level": {"type": int, "short": "-O"},
     "--structured-outputs-config": {"type": "json"},
     "--otlp-traces-endpoint": {},
+    "--collect-detailed-traces": {
+        "nargs": "+",
+        "choices": ["all", "model", "worker", *(",".join(pair) for pair in permutations(("all", "model", "worker"), 2))],
+    },
     "--max-logprobs": {"type": int, "default": 20},
     "--disable-log-stats": True,
+    "--shutdown-timeout": {"type": int, "default": 0},
     "--enable-log-requests": True,
     # The fork's own, as recorded.
     "--enable-expert-offload": True,
