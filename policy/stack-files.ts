@@ -83,12 +83,15 @@ if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
   const width = Math.max(0, ...verdicts.map(({ stack }) => stack.length));
   const mark = ({ isGood, isExperiment }: FileVerdict): string =>
     isGood ? (isExperiment ? 'as recorded' : 'passes') : 'FAILS';
-  for (const each of verdicts) {
-    process.stdout.write(`${mark(each).padEnd(11)} ${each.stack.padEnd(width)}  ${each.verdict}\n`);
-  }
-  for (const [text, stacks] of stacksByDetail(verdicts)) {
-    process.stdout.write(`\n${stacks.join(', ')}\n${text.replaceAll(/^/gm, '  ')}\n`);
-  }
-  if (verdicts.length === 0) process.stdout.write(`no stack file in ${folder}\n`);
+  process.stdout.write(
+    [
+      ...verdicts.map((each) => `${mark(each).padEnd(11)} ${each.stack.padEnd(width)}  ${each.verdict}`),
+      ...[...stacksByDetail(verdicts)].map(
+        ([text, stacks]) => `\n${stacks.join(', ')}\n${text.replaceAll(/^/gm, '  ')}`,
+      ),
+      ...(verdicts.length === 0 ? [`no stack file in ${folder}`] : []),
+      '',
+    ].join('\n'),
+  );
   process.exitCode = verdicts.length > 0 && verdicts.every(({ isGood }) => isGood) ? 0 : 1;
 }

@@ -38,14 +38,14 @@ export interface Changes {
   readonly patches?: Readonly<Record<string, string>>;
 }
 
-/** A stack's release as it is planned, with some of its configuration changed. */
+/** A stack's release as it is planned, with some of its configuration changed, and excepted from nothing. */
 export function planned(
   stack: string,
   { shape = {}, host = {}, model, image, patches = {} }: Changes = {},
 ): Release {
   return planRelease({
     host: { ...suppliedHost(), ...host },
-    shape: merged(suppliedShape(stack), shape) as ShapeConfig,
+    shape: merged({ ...suppliedShape(stack), exceptions: {} }, shape) as ShapeConfig,
     stack,
     templates: readTemplates(),
     model,

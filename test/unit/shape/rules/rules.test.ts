@@ -1,21 +1,14 @@
-import { readdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { ruleIds } from '../../../../shape/rules/rule-ids.ts';
 import { rules } from '../../../../shape/rules/rules.ts';
-import type { RuleCases } from './rule-cases.ts';
-
-const folder = new URL('cases/', import.meta.url);
-const files = await Promise.all(
-  readdirSync(folder).map((name) => import(new URL(name, folder).href) as Promise<{ cases: RuleCases }>),
-);
-const cases = files.map((file) => file.cases);
+import { allCases } from './all-cases.ts';
 
 it('every rule is known by one id, and no id is without its rule', () => {
   expect(rules.map(({ id }) => id).sort()).toEqual([...ruleIds].sort());
 });
 
 describe.each(rules)('the rule $id', (rule) => {
-  const own = cases.flatMap((table) => table[rule.id] ?? []);
+  const own = allCases.flatMap((table) => table[rule.id] ?? []);
   const fires = own.flatMap((table) => table.fires);
   const silent = own.flatMap((table) => table.silent);
 
