@@ -78,7 +78,7 @@ export async function hostMemory(
 
 /** 0 where there is no number. */
 function wholeNumber(text: string | undefined): number {
-  return Number(/^\d{1,15}/.exec(text ?? '')?.[0] ?? 0);
+  return Number(/^\d{1,15}$/.exec(text?.trim() ?? '')?.[0] ?? 0);
 }
 
 function bytesIn(meminfo: string, field: string): number {

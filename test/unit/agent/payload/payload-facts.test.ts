@@ -1,0 +1,405 @@
+import { execFileSync } from 'node:child_process';
+import { symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { realOutside } from '../../../../agent/outside.ts';
+import { payloadFacts } from '../../../../agent/payload/payload-facts.ts';
+import { payloadFactsSchema } from '../../../../shape/payload-facts.ts';
+import {
+  int4Expert,
+  PayloadFolder,
+  safetensors,
+  type Tensors,
+  withLength,
+} from '../../../fixtures/payload.ts';
+
+let payload: PayloadFolder;
+
+beforeEach(() => {
+  payload = new PayloadFolder();
+});
+
+afterEach(() => payload.remove());
+
+const look = () => payloadFacts(realOutside, payload.path);
+
+/** Layers, experts of each and prefix of a model whose every expert is a tensor of one byte. */
+function experts(layers: number, perLayer: number, prefix = 'model.layers'): Tensors {
+  return Object.fromEntries(
+    Array.from({ length: layers * perLayer }, (_, index) => [
+      `${prefix}.${Math.floor(index / perLayer)}.mlp.experts.${index % perLayer}.up_proj.weight`,
+      ['U8', 1],
+    ]),
+  ) as Tensors;
+}
+
+function indexOf(files: Readonly<Record<string, Tensors>>): object {
+  return {
+    weight_map: Object.fromEntries(
+      Object.entries(files).flatMap(([file, tensors]) => Object.keys(tensors).map((name) => [name, file])),
+    ),
+  };
+}
+
+const glmConfig = {
+  architectures: ['Glm5NextForConditionalGeneration'],
+  text_config: { num_hidden_layers: 45, n_routed_experts: 288, first_k_dense_replace: 3, dtype: 'bfloat16' },
+  quantization_config: {
+    quant_method: 'auto-round',
+    bits: 4,
+    group_size: 128,
+    packing_format: 'auto_round:auto_gptq',
+  },
+};
+
+describe('a payload like the one on record', () => {
+  beforeEach(() => {
+    const prefix = 'model.language_model.layers';
+    const first: Tensors = {
+      ...int4Expert(`${prefix}.3.mlp.experts.0`),
+      [`${prefix}.3.mlp.gate.weight`]: ['BF16', 288, 4096],
+    };
+    const others = Object.fromEntries(
+      Object.entries(experts(42 + 3 + 1, 288, prefix)).filter(([name]) => !/\.layers\.[012]\./.test(name)),
+    );
+    delete others[`${prefix}.3.mlp.experts.0.up_proj.weight`];
+    const files = {
+      'model-00001-of-00002.safetensors': first,
+      'model-00002-of-00002.safetensors': {
+        ...others,
+        [`${prefix}.3.mlp.shared_experts.up_proj.weight`]: ['U8', 7],
+        'model.visual.blocks.0.attn.qkv.weight': ['BF16', 8],
+      } as Tensors,
+    };
+    payload.writeJson('config.json', glmConfig).writeJson('model.safetensors.index.json', indexOf(files));
+    for (const [name, tensors] of Object.entries(files)) payload.writeTensors(name, tensors);
+  });
+
+  it('says its experts, its layers without that of multi-token prediction, and the slot of one expert', async () => {
+    const { facts, findings } = await look();
+    expect(findings).toEqual([]);
+    expect(facts).toEqual({
+      quantization: { method: 'auto-round', bits: 4, groupSize: 128, packing: 'auto_round:auto_gptq' },
+      dtype: 'bfloat16',
+      layers: 45,
+      expertLayers: 42,
+      expertsPerLayer: 288,
+      expertBytes: 2 * 6.234375 * 2 ** 20,
+      expertDtypes: ['F16', 'I32'],
+    });
+    // The record rounds it to 6.234 MiB.
+    expect((facts?.expertBytes ?? 0) / 2 / 2 ** 20).toBeCloseTo(6.234, 3);
+  });
+
+  it('is read in part: what is not asked for may be missing', async () => {
+    payload.write('model-00002-of-00002.safetensors', 'not read');
+    expect((await look()).findings).toEqual([]);
+  });
+});
+
+describe('the configuration of a payload', () => {
+  it.each<[string, object, object]>([
+    ["Qwen's names", { num_experts: 512, num_hidden_layers: 48 }, { expertsPerLayer: 512, layers: 48 }],
+    ["Mixtral's names", { num_local_experts: 8, num_hidden_layers: 32 }, { expertsPerLayer: 8, layers: 32 }],
+    ["Ernie's names", { moe_num_experts: 64 }, { expertsPerLayer: 64, layers: null }],
+    [
+      'a wrapper inside a wrapper',
+      { thinker_config: { text_config: { num_experts: 128 } } },
+      { expertsPerLayer: 128 },
+    ],
+    [
+      'no experts at all',
+      { num_hidden_layers: 32 },
+      { expertsPerLayer: null, expertLayers: null, layers: 32 },
+    ],
+    [
+      'dense layers before the others',
+      { n_routed_experts: 4, num_hidden_layers: 9, first_k_dense_replace: 2 },
+      { expertLayers: 7 },
+    ],
+    [
+      'nulls',
+      { num_experts: null, n_routed_experts: 3, quantization_config: null },
+      { expertsPerLayer: 3, quantization: null },
+    ],
+    ['an older key of the type', { torch_dtype: 'float16' }, { dtype: 'float16' }],
+    [
+      'compressed-tensors',
+      { quantization_config: { quant_method: 'compressed-tensors' } },
+      { quantization: { method: 'compressed-tensors', bits: null, groupSize: null, packing: null } },
+    ],
+    [
+      'a quantization in the wrapper',
+      { text_config: { quantization_config: { quant_method: 'fp8' } } },
+      { quantization: { method: 'fp8', bits: null, groupSize: null, packing: null } },
+    ],
+  ])('with %s is understood', async (_what, config, facts) => {
+    payload.writeJson('config.json', config);
+    expect(await look()).toMatchObject({ facts, findings: [] });
+  });
+
+  it.each<[string, unknown]>([
+    ['words for numbers', { num_experts: '288', num_hidden_layers: [4] }],
+    ['numbers out of all measure', { num_experts: 1e300, num_hidden_layers: -1 }],
+    ['other types throughout', { text_config: 'x', quantization_config: [1], dtype: 7, num_experts: {} }],
+    ['names of every object', JSON.parse('{"__proto__": {"num_experts": 5}, "constructor": 1}')],
+    ['nothing', {}],
+  ])('with %s says nothing', async (_what, config) => {
+    payload.writeJson('config.json', config);
+    const { facts, findings } = await look();
+    expect(findings).toEqual([]);
+    expect(facts).toMatchObject({ expertsPerLayer: null, layers: null, quantization: null, dtype: null });
+  });
+
+  it.each<[string, string | Uint8Array, RegExp]>([
+    [
+      'a pointer of git-lfs',
+      'version https://git-lfs.github.com/spec/v1\noid sha256:ab\nsize 3\n',
+      /pointer of git-lfs/,
+    ],
+    ['a web page', '<!DOCTYPE html>\n<html>', /web page/],
+    ['an error in XML', '<?xml version="1.0"?><Error/>', /web page/],
+    ['empty', '', /no JSON: it is empty/],
+    ['cut', '{"num_experts": 2', /no JSON/],
+    ['a list', '[1]', /no JSON object/],
+    ['no text', Uint8Array.of(0x7b, 0xff, 0xfe, 0x7d), /no JSON/],
+    ['nested beyond all measure', '['.repeat(1_000_000), /no JSON/],
+    ['a deep value', `{"a":${'['.repeat(200_000)}${']'.repeat(200_000)}}`, /^$/],
+  ])('that is %s gives a finding and no more', async (_what, content, message) => {
+    payload.write('config.json', content);
+    const { facts, findings } = await look();
+    if (message.source === '^$') {
+      expect(findings).toEqual([]);
+    } else {
+      expect(facts).toBeNull();
+      expect(findings).toEqual([
+        { severity: 'refuse', subject: 'payload', message: expect.stringMatching(message) },
+      ]);
+    }
+  });
+
+  it('that is missing gives a finding', async () => {
+    expect((await look()).findings[0]?.message).toMatch(/has no config\.json$/);
+  });
+
+  it('that is a pipe does not hang the inspection', async () => {
+    execFileSync('mkfifo', [join(payload.path, 'config.json')]);
+    expect((await look()).findings[0]?.message).toMatch(/no regular file/);
+  });
+
+  it('that links to itself does not end the inspection', async () => {
+    symlinkSync('config.json', join(payload.path, 'config.json'));
+    expect((await look()).findings[0]?.message).toMatch(/cannot be read/);
+  });
+
+  it('that is larger than a quick look reads is said and not read', async () => {
+    payload.write('config.json', `{"a":"${'x'.repeat(17 * 2 ** 20)}"}`);
+    expect((await look()).findings).toMatchObject([{ severity: 'note' }]);
+  });
+});
+
+describe('the tensors of a payload', () => {
+  beforeEach(() => {
+    payload.writeJson('config.json', { num_hidden_layers: 2 });
+  });
+
+  it('are found in a single file without an index', async () => {
+    payload.writeTensors('model.safetensors', experts(2, 4));
+    expect((await look()).facts).toMatchObject({ expertLayers: 2, expertsPerLayer: 4, expertBytes: 1 });
+  });
+
+  it('are counted where one tensor holds all experts', async () => {
+    payload.writeTensors('model.safetensors', {
+      'model.layers.0.mlp.experts.gate_up_proj': ['U8', 128, 64, 10],
+      'model.layers.0.mlp.experts.down_proj': ['U8', 128, 32, 10],
+      'model.layers.1.mlp.experts.gate_up_proj': ['U8', 128, 64, 10],
+    });
+    expect((await look()).facts).toMatchObject({ expertLayers: 2, expertsPerLayer: 128, expertBytes: 960 });
+  });
+
+  it('of multi-token prediction are none of the model, wherever they stand', async () => {
+    payload.writeTensors('model.safetensors', {
+      ...experts(2, 4),
+      'model.layers.2.mlp.experts.0.up_proj.weight': ['U8', 9],
+      'mtp.layers.0.mlp.experts.0.up_proj.weight': ['U8', 9],
+    });
+    expect((await look()).facts).toMatchObject({ expertLayers: 2, expertsPerLayer: 4, expertBytes: 1 });
+  });
+
+  it('without experts say nothing of them', async () => {
+    payload.writeTensors('model.safetensors', {
+      'model.layers.0.mlp.shared_experts.up_proj.weight': ['U8', 9],
+    });
+    expect(await look()).toMatchObject({ facts: { expertBytes: null, expertsPerLayer: null }, findings: [] });
+  });
+
+  it('of layers with different numbers of experts are refused', async () => {
+    const { 'model.layers.1.mlp.experts.3.up_proj.weight': _, ...rest } = experts(2, 4);
+    payload.writeTensors('model.safetensors', rest as Tensors);
+    expect((await look()).findings).toMatchObject([
+      { severity: 'refuse', message: expect.stringContaining('3 to 4') },
+    ]);
+  });
+
+  it('of many shards without an index are left alone', async () => {
+    for (let shard = 1; shard <= 9; shard++)
+      payload.writeTensors(`model-0000${shard}-of-00009.safetensors`, {});
+    expect((await look()).findings).toMatchObject([
+      { severity: 'note', message: expect.stringContaining('9 safetensors') },
+    ]);
+  });
+
+  const good = safetensors(experts(1, 1)).beginning;
+
+  it.each<[string, Uint8Array | string, 'refuse' | 'note', RegExp]>([
+    ['empty', '', 'refuse', /too few for a header/],
+    ['shorter than its length field', 'abc', 'refuse', /has 3 bytes/],
+    [
+      'a header of a gigabyte that is not there',
+      withLength('{}', 2n ** 30n),
+      'refuse',
+      /says that its header has 1073741824 bytes/,
+    ],
+    [
+      'a header of all bytes that 64 bits count',
+      withLength('{}', 2n ** 64n - 1n),
+      'refuse',
+      /18446744073709551615/,
+    ],
+    ['a header of no bytes', withLength(''), 'refuse', /no JSON: it is empty/],
+    [
+      'a pointer of git-lfs',
+      'version https://git-lfs.github.com/spec/v1\noid sha256:ab\n',
+      'refuse',
+      /git-lfs/,
+    ],
+    ['a web page', '<html><body>404</body></html>', 'refuse', /web page/],
+    ['a header that is no JSON', withLength('not a header'), 'refuse', /no JSON/],
+    [
+      'a tensor without places',
+      withLength('{"a":{"dtype":"F16","shape":[1]}}'),
+      'refuse',
+      /"a" in no known way/,
+    ],
+    [
+      'a tensor that ends before it begins',
+      withLength('{"a":{"dtype":"F16","shape":[1],"data_offsets":[4,2]}}'),
+      'refuse',
+      /"a"/,
+    ],
+    [
+      'a tensor with a place below zero',
+      withLength('{"a":{"dtype":"F16","shape":[1],"data_offsets":[-1,2]}}'),
+      'refuse',
+      /"a"/,
+    ],
+    [
+      'a tensor of half a byte',
+      withLength('{"a":{"dtype":"F16","shape":[1],"data_offsets":[0,1.5]}}'),
+      'refuse',
+      /"a"/,
+    ],
+    [
+      'a tensor with three places',
+      withLength('{"a":{"dtype":"F16","shape":[1],"data_offsets":[0,1,2]}}'),
+      'refuse',
+      /"a"/,
+    ],
+    ['a tensor that is null', withLength('{"a":null}'), 'refuse', /"a"/],
+    ['a shard without its data', good, 'refuse', /cut: 1 bytes are missing/],
+  ])('in a file that is %s give a finding and no more', async (_what, content, severity, message) => {
+    payload.write('model.safetensors', content);
+    expect((await look()).findings).toEqual([
+      { severity, subject: 'payload', message: expect.stringMatching(message) },
+    ]);
+  });
+
+  it('behind a header of more than a quick look reads are left alone', async () => {
+    payload.write('model.safetensors', withLength(`{"a":"${' '.repeat(17 * 2 ** 20)}"}`));
+    expect((await look()).findings).toMatchObject([{ severity: 'note' }]);
+  });
+
+  it.each<[string, unknown, RegExp]>([
+    ['no weight_map', {}, /no weight_map/],
+    ['a weight_map that is text', { weight_map: 'x' }, /no weight_map/],
+    [
+      'a file outside the payload',
+      { weight_map: { 'layers.0.experts.0.w': '../../etc/passwd' } },
+      /no file of the payload/,
+    ],
+    [
+      'a file by its absolute path',
+      { weight_map: { 'layers.0.experts.0.w': '/a.safetensors' } },
+      /no file of the payload/,
+    ],
+    ['a number for a file', { weight_map: { 'layers.0.experts.0.w': 7 } }, /no file of the payload/],
+    [
+      'a file that is missing',
+      { weight_map: { 'layers.0.experts.0.w': 'a.safetensors' } },
+      /a\.safetensors is not there/,
+    ],
+  ])('by an index with %s give a finding and no more', async (_what, index, message) => {
+    payload.writeJson('model.safetensors.index.json', index);
+    expect((await look()).findings).toEqual([
+      { severity: 'refuse', subject: 'payload', message: expect.stringMatching(message) },
+    ]);
+  });
+
+  it('by an index of another export give a finding', async () => {
+    payload
+      .writeTensors('a.safetensors', { other: ['U8', 1] })
+      .writeJson('model.safetensors.index.json', { weight_map: { 'layers.0.experts.0.w': 'a.safetensors' } });
+    expect((await look()).findings[0]?.message).toMatch(/does not hold layers\.0\.experts\.0\.w/);
+  });
+
+  it('spread over many files are left alone', async () => {
+    const weight_map = Object.fromEntries(
+      Array.from({ length: 9 }, (_, file) => [`layers.0.experts.0.w${file}`, `${file}.safetensors`]),
+    );
+    payload.writeJson('model.safetensors.index.json', { weight_map });
+    expect((await look()).findings).toMatchObject([
+      { severity: 'note', message: expect.stringContaining('9 files') },
+    ]);
+  });
+
+  it('are not looked at when the quick look is over', async () => {
+    payload.writeTensors('model.safetensors', experts(1, 1));
+    let seconds = 0;
+    const slow = { ...realOutside, monotonicSeconds: () => (seconds += 0.15) };
+    expect(await payloadFacts(slow, payload.path)).toMatchObject({
+      facts: { layers: 2, expertBytes: null },
+      findings: [{ severity: 'note', message: expect.stringContaining('the quick look was over') }],
+    });
+  });
+});
+
+describe('whatever lies in a payload', () => {
+  const json = fc.oneof(fc.string(), fc.json(), fc.uint8Array(), fc.constantFrom('{}', '{"weight_map":{}}'));
+
+  it('an inspection gets facts of the form that is agreed on, and findings', async () => {
+    await fc.assert(
+      fc.asyncProperty(json, json, fc.option(json), async (config, shard, index) => {
+        payload.write('config.json', config).write('model.safetensors', shard);
+        payload.write('model.safetensors.index.json', index ?? '');
+        const { facts } = await look();
+        if (facts !== null) expect(payloadFactsSchema.safeParse(facts).success).toBe(true);
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  it('a header is read as it was written', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.integer({ min: 1, max: 4 }),
+        fc.integer({ min: 1, max: 9 }),
+        async (layers, perLayer) => {
+          payload.writeJson('config.json', {}).writeTensors('model.safetensors', experts(layers, perLayer));
+          expect((await look()).facts).toMatchObject({ expertLayers: layers, expertsPerLayer: perLayer });
+        },
+      ),
+      { numRuns: 30 },
+    );
+  });
+});
