@@ -18,11 +18,14 @@ import {
 export function extraArgumentsSchema(commandLine: CommandLine) {
   return z.array(lineSchema).superRefine((elements, context) => {
     for (const { index, message, remedy } of complaintsAbout(elements, commandLine)) {
-      const mayBeSecret = elements[index]?.includes('=') === true;
+      const mayBeSecret = secretFlag.test(elements[index] ?? '');
       context.addIssue({ code: 'custom', path: [index], message, params: { remedy, mayBeSecret } });
     }
   });
 }
+
+/** A flag for a secret with more behind it in one element. */
+const secretFlag = /^\W*[\w-]*(?:key|token|secret|passw)[\w-]*[^\w-]/i;
 
 interface Complaint {
   readonly index: number;

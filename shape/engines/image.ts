@@ -38,16 +38,18 @@ const repositorySchema = z
   })
   .register(forms, { name: 'repository', limit: notRepository, examples: ['docker.io/tcclaviger/vllm'] });
 
+const wholeDigest = /^sha256:[0-9a-f]{64}$/;
 const notDigest = 'must be sha256: and 64 lower-case hexadecimal digits';
 const digestSchema = z
   .string()
-  .regex(/^sha256:[0-9a-f]{64}$/, notDigest)
+  .regex(wholeDigest, notDigest)
   .register(forms, { name: 'digest', limit: notDigest, examples: ['sha256:da4029666…'] });
 
+const digits = /^[0-9a-f]{4,64}$/;
 const notPrefix = 'must be 4 to 64 lower-case hexadecimal digits';
 export const digestPrefixSchema = z
   .string()
-  .regex(/^[0-9a-f]{4,64}$/, notPrefix)
+  .regex(digits, notPrefix)
   .register(forms, { name: 'beginning of a digest', limit: notPrefix, examples: ['da4029666'] });
 
 /** An image by digest. A tag names nothing for good, so there is no field for one. */
@@ -60,7 +62,8 @@ export const imageSchema = z
       .describe('First digits of the digest that was qualified, against which the digest is checked.'),
   })
   .superRefine(({ digest, recordedPrefix = '' }, context) => {
-    if (digest.startsWith(`sha256:${recordedPrefix}`)) return;
+    const isWhole = wholeDigest.test(digest) && (recordedPrefix === '' || digits.test(recordedPrefix));
+    if (!isWhole || digest.startsWith(`sha256:${recordedPrefix}`)) return;
     context.addIssue({
       code: 'custom',
       path: ['digest'],

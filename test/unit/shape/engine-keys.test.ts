@@ -1,0 +1,220 @@
+import { describe, expect, it } from 'vitest';
+import { ConfigurationError, loadStackFile } from '../../../shape/configuration.ts';
+import { type PlanInput, planRelease } from '../../../shape/plan.ts';
+import type { Release } from '../../../shape/release.ts';
+import type { ShapeConfig } from '../../../shape/shape.ts';
+import { readTemplates } from '../../../templates/templates.ts';
+import { completedFile, suppliedHost, suppliedShape } from '../../fixtures/operator-files.ts';
+
+const templates = readTemplates();
+
+/** The GLM shape with lines of YAML in its engine and below the shape, as an operator would write them. */
+function written(engine: string, shape = ''): ShapeConfig {
+  const text = completedFile('glm-w4a16')
+    .replace('kind: vllm', `kind: vllm\n      ${engine}`)
+    .replace('shortName: glm', `shortName: glm\n    ${shape}`);
+  const file = loadStackFile('Pulumi.glm-w4a16.yaml', text);
+  if (file.kind !== 'shape') throw new Error('no shape');
+  return file.shape;
+}
+
+function planned(engine: string, shape = '', input: Partial<PlanInput> = {}): Release {
+  return planRelease({
+    host: { ...suppliedHost(), stateRoots: ['/home/dank/traces'] },
+    shape: written(engine, shape),
+    stack: 'glm-w4a16',
+    templates,
+    patches: new Map(),
+    ...input,
+  });
+}
+
+function problemsOf(attempt: () => unknown): readonly string[] {
+  try {
+    attempt();
+  } catch (error) {
+    if (error instanceof ConfigurationError) return error.problems.map(({ key, limit }) => `${key} ${limit}`);
+    throw error;
+  }
+  return [];
+}
+
+function valueBehind(release: Release, flag: string): string | undefined {
+  const at = release.arguments.indexOf(flag);
+  return at === -1 ? undefined : release.arguments[at + 1];
+}
+
+describe('speculative decoding', () => {
+  const map = { method: 'mtp', num_speculative_tokens: 2 };
+
+  it.each([
+    ['a map', 'speculative: {method: mtp, num_speculative_tokens: 2}'],
+    ['JSON', `speculative: '{"method":"mtp","num_speculative_tokens":2}'`],
+    ['JSON with blanks', `speculative: '{ "method": "mtp", "num_speculative_tokens": 2 }'`],
+    ['JSON over two lines', `speculative: "{\\"method\\": \\"mtp\\",\\n \\"num_speculative_tokens\\": 2}"`],
+  ])('is the same argument written as %s', (_how, yaml) => {
+    expect(JSON.parse(valueBehind(planned(yaml), '--speculative-config') ?? '')).toEqual(map);
+  });
+
+  it.each([
+    ['in quotes that a shell would take away', `speculative: "'{\\"method\\":\\"mtp\\"}'"`],
+    ['in double quotes of its own', `speculative: '"{}"'`],
+    ['without its inner quotes', `speculative: '{method: mtp}'`],
+    ['as a list', `speculative: '[1]'`],
+    ['as a name', 'speculative: mtp'],
+    ['as null in JSON', `speculative: 'null'`],
+  ])('is refused %s, and the flag is named', (_how, yaml) => {
+    const [problem] = problemsOf(() => written(yaml));
+    expect(problem).toContain('slot:shape.engine.speculative');
+    expect(problem).toContain('--speculative-config');
+  });
+});
+
+describe('the profiler', () => {
+  it('writes to a folder of the state, without stacks', () => {
+    const release = planned('profiler: {state: traces}', 'state: {traces: glm}');
+    expect(JSON.parse(valueBehind(release, '--profiler-config') ?? '')).toEqual({
+      profiler: 'torch',
+      torch_profiler_dir: '/state/traces',
+      torch_profiler_with_stack: false,
+    });
+    expect(release.unit).toContain('--volume=/home/dank/traces/glm:/state/traces:rw');
+  });
+
+  it('is refused where its folder is not of the state', () => {
+    expect(problemsOf(() => planned('profiler: {state: traces}'))).toEqual([
+      'slot:shape.engine.profiler.state must be a folder of slot:shape.state: it has none',
+    ]);
+  });
+
+  it.each(['{}', '{state: ../x}', '{state: traces, with_stack: true}', '/traces'])(
+    'is refused as %s',
+    (yaml) => {
+      expect(problemsOf(() => written(`profiler: ${yaml}`, 'state: {traces: glm}'))).not.toEqual([]);
+    },
+  );
+});
+
+describe('the chat template', () => {
+  it.each([
+    ['of the payload', '/model/chat_template.jinja', ''],
+    ['of a mounted folder', '/templates/a/glm.jinja', 'mounts: [{source: t, target: /templates}]'],
+    ['that is mounted itself', '/glm.jinja', 'mounts: [{source: t/glm.jinja, target: /glm.jinja}]'],
+  ])('may be a file %s', (_what, path, shape) => {
+    expect(valueBehind(planned(`chatTemplate: ${path}`, shape), '--chat-template')).toBe(path);
+  });
+
+  it.each([
+    ['of the host', '/home/dank/models/x.jinja'],
+    ['beside a mount', '/models/x.jinja'],
+    ['of the image', '/usr/share/x.jinja'],
+  ])('must not be a file %s', (_what, path) => {
+    expect(problemsOf(() => planned(`chatTemplate: ${path}`))).toEqual([
+      'slot:shape.engine.chatTemplate must lie where something is mounted: /model',
+    ]);
+  });
+
+  it.each(['chat.jinja', '/model/../etc/passwd', "'{{ messages }}'"])('must not be %s', (path) => {
+    expect(problemsOf(() => written(`chatTemplate: ${path}`))[0]).toContain('engine.chatTemplate');
+  });
+});
+
+describe('telemetry', () => {
+  it('is not said where nothing is configured', () => {
+    const { arguments: words } = planned('');
+    for (const flag of ['--otlp-traces-endpoint', '--collect-detailed-traces', '--disable-log-stats'])
+      expect(words).not.toContain(flag);
+  });
+
+  it('is said as vLLM takes it', () => {
+    const release = planned(
+      "telemetry: {tracesEndpoint: 'grpc://h:4317', detailedTraces: [model, worker], statistics: false}",
+    );
+    expect(valueBehind(release, '--otlp-traces-endpoint')).toBe('grpc://h:4317');
+    expect(valueBehind(release, '--collect-detailed-traces')).toBe('model,worker');
+    expect(release.arguments).toContain('--disable-log-stats');
+  });
+
+  it('is not collected for nobody', () => {
+    expect(problemsOf(() => planned('telemetry: {detailedTraces: [all]}'))).toEqual([
+      'slot:shape.engine.telemetry.detailedTraces must not be there without telemetry.tracesEndpoint: nobody would get them',
+    ]);
+  });
+
+  it.each(['{detailedTraces: [gpu]}', '{statistics: 1}', '{endpoint: x}', 'on'])(
+    'is refused as %s',
+    (yaml) => {
+      expect(problemsOf(() => written(`telemetry: ${yaml}`))).not.toEqual([]);
+    },
+  );
+});
+
+describe('the API key', () => {
+  const release = planned("apiKey: {version: '1'}");
+
+  it('is a secret of podman, in a variable that the engine reads', () => {
+    expect(release.secrets).toEqual([{ variable: 'VLLM_API_KEY', name: 'frank-archon-VLLM_API_KEY-1' }]);
+    expect(release.unit).toContain('--secret=frank-archon-VLLM_API_KEY-1,type=env,target=VLLM_API_KEY');
+  });
+
+  it('is no text of arguments and environment', () => {
+    expect(release.arguments.join(' ')).not.toMatch(/key/i);
+    expect(release.environment).not.toHaveProperty('VLLM_API_KEY');
+  });
+
+  it('of another version is another engine', () => {
+    expect(planned("apiKey: {version: '2'}").engineIdentity).not.toBe(release.engineIdentity);
+  });
+
+  it.each([
+    ['environment', 'environment: {VLLM_API_KEY: k}'],
+    ['secrets', "secrets: {VLLM_API_KEY: {version: '1'}}"],
+  ])('is not said in %s as well', (place, shape) => {
+    const text = completedFile('glm-w4a16').replace(/^ {4}environment:\n(?: {6}.*\n)+/m, '');
+    const file = loadStackFile(
+      'Pulumi.glm-w4a16.yaml',
+      text
+        .replace('kind: vllm', "kind: vllm\n      apiKey: {version: '1'}")
+        .replace('shortName: glm', `shortName: glm\n    ${shape}`),
+    );
+    if (file.kind !== 'shape') throw new Error('no shape');
+    const { shape: config } = file;
+    const input = { host: suppliedHost(), stack: 'glm-w4a16', templates, patches: new Map<string, string>() };
+    expect(problemsOf(() => planRelease({ ...input, shape: config }))).toEqual([
+      `slot:shape.${place}.VLLM_API_KEY must not be there: slot:shape.engine.apiKey fills the variable`,
+    ]);
+  });
+
+  it.each(['sk-canary', '{secure: v1:x}', '{version: 1.20}', '{}', '{value: sk-canary}'])(
+    'is refused as %s',
+    (yaml) => {
+      expect(problemsOf(() => written(`apiKey: ${yaml}`))).not.toEqual([]);
+    },
+  );
+});
+
+describe('the shutdown timeout', () => {
+  it('is whole seconds', () => {
+    expect(valueBehind(planned('shutdownTimeout: 2 min'), '--shutdown-timeout')).toBe('120');
+    expect(planned('').arguments).not.toContain('--shutdown-timeout');
+  });
+
+  it.each(['1.5 s', '250 ms', '30', '-1 s'])('is refused as %s', (yaml) => {
+    expect(problemsOf(() => written(`shutdownTimeout: ${yaml}`))[0]).toContain('engine.shutdownTimeout');
+  });
+});
+
+describe('the entrypoint', () => {
+  const r9v = suppliedShape('r9v-q8_0');
+  const input = { host: suppliedHost(), stack: 'r9v-q8_0', templates, patches: new Map<string, string>() };
+
+  it('of vLLM is what its arguments are made for', () => {
+    expect(planned('').entrypoint).toEqual(['vllm', 'serve']);
+  });
+
+  it('of R9V is the declared one, or none', () => {
+    const engine = { ...r9v.engine, entrypoint: ['/app/r9v'] } as typeof r9v.engine;
+    expect(planRelease({ ...input, shape: { ...r9v, engine } }).entrypoint).toEqual(['/app/r9v']);
+    expect(planRelease({ ...input, shape: r9v })).not.toHaveProperty('entrypoint');
+  });
+});
