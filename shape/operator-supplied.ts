@@ -79,7 +79,7 @@ const shapeSources: Readonly<Record<string, Source>> = {
   'engine.arguments': {
     find: (known) => onHost(known, "podman inspect --format '{{json .Args}}' <container>"),
     example: '<argument>',
-    placeholder: () => ['{payload}', '{port}', '{servedNames}'],
+    placeholder: () => ['--model', '{payload}', '--port', '{port}', '--alias', '{servedNames}'],
     applies: ({ value }) => at(value, ['engine', 'kind']) === 'r9v',
   },
   'payload.folder': {

@@ -1,4 +1,5 @@
-import { isUnconditional, type Review, refusalsIn, type Violation } from './review.ts';
+import { type Review, refusalsIn, type Violation } from './review.ts';
+import { isUnconditional } from './rules/rule-ids.ts';
 
 /** The review as a reviewer reads it, a few lines per broken rule; empty where none is. */
 export function reviewText({ violations, idleExceptions }: Review): readonly string[] {

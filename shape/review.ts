@@ -1,7 +1,7 @@
 import type { Measured } from './measured.ts';
 import type { Release } from './release.ts';
 import type { Verdict } from './rules/rule.ts';
-import { type RuleId, unconditionalRuleIds } from './rules/rule-ids.ts';
+import { isUnconditional, type RuleId } from './rules/rule-ids.ts';
 import { rules } from './rules/rules.ts';
 
 /** A rule that a release breaks. */
@@ -37,9 +37,4 @@ export function reviewOf(release: Release, measured?: Measured): Review {
 /** The violations for which nothing may be touched. */
 export function refusalsIn({ violations }: Review): readonly Violation[] {
   return violations.filter(({ rule, exception }) => rule.severity === 'refuse' && exception === undefined);
-}
-
-/** Whether the rule holds for every shape. */
-export function isUnconditional(id: string): boolean {
-  return (unconditionalRuleIds as readonly string[]).includes(id);
 }

@@ -7,9 +7,14 @@ import type { Path } from './problems.ts';
 /** The keys that a schema knows for the object at this path of the value. */
 export function knownKeys(schema: z.ZodType, path: Path, value: unknown): readonly string[] {
   const found = schemasAt(schema, path, value).map(innermost);
-  return [
-    ...new Set(found.flatMap((inner) => (inner instanceof z.ZodObject ? Object.keys(inner.shape) : []))),
-  ];
+  return [...new Set(found.flatMap(keysOf))];
+}
+
+function keysOf(schema: z.ZodType): readonly string[] {
+  if (schema instanceof z.ZodObject) return Object.keys(schema.shape);
+  return schema instanceof z.ZodRecord && schema.keyType instanceof z.ZodEnum
+    ? schema.keyType.options.map(String)
+    : [];
 }
 
 /** The form of the values at this path, if it has a name; of a union's that of the first which has one. */

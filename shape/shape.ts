@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { engineSchema } from './engines/engine.ts';
 import { forms } from './forms.ts';
 import { byteSizeSchema, durationSchema } from './quantities.ts';
-import { ruleIdSchema } from './rules/rule-ids.ts';
+import { isUnconditional, ruleIdSchema } from './rules/rule-ids.ts';
 import { absolutePathSchema, hostPathSchema, lineSchema, nameSchema, nonEmptyLineSchema } from './text.ts';
 
 const limitsSchema = z.strictObject({
@@ -125,6 +125,12 @@ export const shapeSchema = z.strictObject({
       }),
       nonEmptyLineSchema,
     )
+    .superRefine((exceptions, context) => {
+      for (const id of Object.keys(exceptions).filter(isUnconditional)) {
+        const message = 'must not be there: this rule holds for every shape';
+        context.addIssue({ code: 'custom', path: [id], message, params: { remedy: 'take it out' } });
+      }
+    })
     .default({})
     .describe("Rules that do not hold for this shape: the rule's id, and why. Printed at every preview."),
   limits: limitsSchema

@@ -58,7 +58,7 @@ export type RuleId = (typeof ruleIds)[number];
  * Rules that hold for every shape. What breaks them never starts, or does what cannot be taken back: a reason does
  * not make it good.
  */
-export const unconditionalRuleIds: readonly RuleId[] = [
+const unconditionalRuleIds: readonly RuleId[] = [
   'image-by-digest',
   'image-without-tag',
   'mounts-read-only',
@@ -68,7 +68,9 @@ export const unconditionalRuleIds: readonly RuleId[] = [
   'no-secret-in-unit',
 ];
 
-/** A rule that a shape can be excepted from. */
-export const ruleIdSchema = z.enum(ruleIds).refine((id) => !unconditionalRuleIds.includes(id), {
-  error: ({ input }) => `must not be ${input}: this rule holds for every shape`,
-});
+export const ruleIdSchema = z.enum(ruleIds);
+
+/** Whether the rule holds for every shape. */
+export function isUnconditional(id: string): boolean {
+  return (unconditionalRuleIds as readonly string[]).includes(id);
+}
