@@ -2,7 +2,7 @@
 export interface NamedExperts {
   /** Layers that have experts. */
   readonly layers: number;
-  /** Names of one layer's experts; where one tensor holds all of them there is one name for all. */
+  /** Of each layer, by their numbers; 0 where one tensor holds all of them. */
   readonly perLayer: readonly number[];
   /** All tensors of one expert, or of all experts of one layer where they are in one. */
   readonly sample: readonly string[];
@@ -20,25 +20,36 @@ const expertTensor = /^(.*?)\blayers\.(\d+)\.(?:.+\.)?experts\.(?:(\d+)\.)?/;
  * @param layers of the model itself; null: not known
  */
 export function expertsNamed(names: Iterable<string>, layers: number | null): NamedExperts | undefined {
-  const expertsOf = new Map<number, Set<string>>();
-  const tensorsOf = new Map<string, string[]>();
+  // By layer, and there by the expert's number; '' holds what counts for all of the layer.
+  const found = new Map<string, Map<string, string[]>>();
+  let begun = '\0';
+  let tensors: string[] | undefined;
   for (const name of names) {
-    const [, prefix = '', digits, expert] = expertTensor.exec(name) ?? [];
-    const layer = Number(digits);
-    if (digits === undefined || /(?:^|\.)mtp\b/.test(prefix) || (layers !== null && layer >= layers))
+    // An expert's tensors mostly stand together, and a hundred thousand names take their time.
+    if (name.startsWith(begun)) {
+      tensors?.push(name);
       continue;
-    const key = `${layer}/${expert ?? 'all'}`;
-    expertsOf.set(layer, (expertsOf.get(layer) ?? new Set()).add(key));
-    const tensors = tensorsOf.get(key);
-    if (tensors === undefined) tensorsOf.set(key, [name]);
-    else tensors.push(name);
+    }
+    const [whole, prefix = '', layer = '', expert = ''] = expertTensor.exec(name) ?? [];
+    if (whole === undefined) continue;
+    begun = expert === '' ? '\0' : whole;
+    tensors = undefined;
+    if (/(?:^|\.)mtp\b/.test(prefix) || (layers !== null && Number(layer) >= layers)) continue;
+    const experts = found.get(layer) ?? new Map<string, string[]>();
+    found.set(layer, experts);
+    tensors = experts.get(expert) ?? [];
+    experts.set(expert, tensors);
+    tensors.push(name);
   }
-  const [first] = tensorsOf;
+  const [first] = found.values();
   if (first === undefined) return undefined;
+  const counts = [...found.values()].map((experts) => experts.size - (experts.has('') ? 1 : 0));
+  const fused = counts.every((count) => count === 0);
+  const numbered = [...first].find(([expert]) => expert !== '');
   return {
-    layers: expertsOf.size,
-    perLayer: [...expertsOf.values()].map((experts) => experts.size),
-    sample: first[1],
-    fused: first[0].endsWith('/all'),
+    layers: found.size,
+    perLayer: counts,
+    sample: (fused ? first.get('') : numbered?.[1]) ?? [],
+    fused,
   };
 }

@@ -53,7 +53,7 @@ type SeenExperts = Pick<PayloadFacts, 'expertLayers' | 'expertsPerLayer' | 'expe
 /** Undefined: no tensor is an expert's, or there are no safetensors files. */
 async function expertsOf(reader: PayloadReader, layers: number | null): Promise<SeenExperts | undefined> {
   const places = await tensorFiles(reader);
-  const experts = places && expertsNamed(places.keys(), layers);
+  const experts = places && expertsNamed(Object.keys(places), layers);
   if (places === undefined || experts === undefined) return undefined;
   const tensors = await tensorsOf(reader, places, experts.sample);
   const bytes = tensors.reduce((sum, tensor) => sum + tensor.bytes, 0);
@@ -73,8 +73,11 @@ function perLayerOf({ perLayer, fused }: NamedExperts, tensors: readonly Tensor[
   throw new PayloadFault('refuse', `its layers do not have as many experts each: ${least} to ${most}`);
 }
 
-/** File of each tensor by its name: by the index, else by the headers. Undefined: there are no safetensors files. */
-async function tensorFiles(reader: PayloadReader): Promise<ReadonlyMap<string, string> | undefined> {
+/** File of each tensor by its name; what an index says is not trusted to be one. */
+type Places = Readonly<Record<string, unknown>>;
+
+/** By the index, else by the headers. Undefined: there are no safetensors files. */
+async function tensorFiles(reader: PayloadReader): Promise<Places | undefined> {
   const names = await reader.names();
   const index = names.find((name) => name.endsWith('.safetensors.index.json'));
   if (index !== undefined) return weightMapOf(reader, index);
@@ -83,27 +86,28 @@ async function tensorFiles(reader: PayloadReader): Promise<ReadonlyMap<string, s
   if (files.length > quickHeaders) {
     throw new PayloadFault('note', `${files.length} safetensors files without an index are not looked at`);
   }
-  const places = new Map<string, string>();
+  const found: (readonly [name: string, file: string])[] = [];
   for (const file of files) {
-    for (const tensor of (await safetensorsHeader(reader, file)).tensors.keys()) places.set(tensor, file);
+    const { tensors } = await safetensorsHeader(reader, file);
+    for (const name of tensors.keys()) found.push([name, file]);
   }
-  return places;
+  return Object.fromEntries(found);
 }
 
-async function weightMapOf(reader: PayloadReader, index: string): Promise<ReadonlyMap<string, string>> {
+async function weightMapOf(reader: PayloadReader, index: string): Promise<Places> {
   const weightMap = (await jsonOf(reader, index, indexBytes))?.weight_map;
   if (weightMap === null || typeof weightMap !== 'object') {
     throw new PayloadFault('refuse', `${index} has no weight_map`);
   }
-  return new Map(Object.entries(weightMap as Readonly<Record<string, string>>));
+  return weightMap as Places;
 }
 
 async function tensorsOf(
   reader: PayloadReader,
-  places: ReadonlyMap<string, string>,
+  places: Places,
   names: readonly string[],
 ): Promise<readonly Tensor[]> {
-  const files = [...new Set(names.map((name) => places.get(name)))];
+  const files = [...new Set(names.map((name) => places[name]))];
   if (files.length > quickHeaders) {
     throw new PayloadFault('note', `one expert lies in ${files.length} files, which are not looked at`);
   }
@@ -125,9 +129,6 @@ async function tensorsOf(
   return names.map((name) => {
     const tensor = found.get(name);
     if (tensor !== undefined) return tensor;
-    throw new PayloadFault(
-      'refuse',
-      `${places.get(name)} does not hold ${name}, which the index finds there`,
-    );
+    throw new PayloadFault('refuse', `${places[name]} does not hold ${name}, which the index finds there`);
   });
 }

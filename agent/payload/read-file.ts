@@ -2,7 +2,7 @@ import type { FilePart, Outside } from '../outside.ts';
 import { PayloadFault } from './payload-fault.ts';
 
 /** Seconds in which the quick look at a payload begins no further reading. */
-const quickLookSeconds = 0.2;
+const quickLookSeconds = 0.5;
 
 /** The files of a payload, read in parts and for a short time only. */
 export interface PayloadReader {

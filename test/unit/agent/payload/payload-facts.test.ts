@@ -22,7 +22,10 @@ beforeEach(() => {
 
 afterEach(() => payload.remove());
 
-const look = () => payloadFacts(realOutside, payload.path);
+/** A quick look that is never over, however busy the machine is. */
+const unhurried = { ...realOutside, monotonicSeconds: () => 0 };
+
+const look = () => payloadFacts(unhurried, payload.path);
 
 /** Layers, experts of each and prefix of a model whose every expert is a tensor of one byte. */
 function experts(layers: number, perLayer: number, prefix = 'model.layers'): Tensors {
@@ -227,6 +230,27 @@ describe('the tensors of a payload', () => {
     expect((await look()).facts).toMatchObject({ expertLayers: 2, expertsPerLayer: 4, expertBytes: 1 });
   });
 
+  it.each(['a_bias', 'z_bias'])(
+    'that count for all experts of a layer, like %s, are no further expert',
+    async (name) => {
+      payload.writeTensors('model.safetensors', {
+        [`model.layers.0.mlp.experts.${name}`]: ['U8', 4],
+        ...experts(2, 4),
+        [`model.layers.1.mlp.experts.${name}`]: ['U8', 4],
+      });
+      expect((await look()).facts).toMatchObject({ expertLayers: 2, expertsPerLayer: 4, expertBytes: 1 });
+    },
+  );
+
+  it('of layers that stand apart are found together', async () => {
+    const scrambled = Object.entries(experts(3, 5)).sort(([a], [b]) =>
+      a.split('').reverse() < b.split('').reverse() ? -1 : 1,
+    );
+    payload.writeTensors('model.safetensors', Object.fromEntries(scrambled));
+    payload.writeJson('config.json', { num_hidden_layers: 3 });
+    expect((await look()).facts).toMatchObject({ expertLayers: 3, expertsPerLayer: 5, expertBytes: 1 });
+  });
+
   it('without experts say nothing of them', async () => {
     payload.writeTensors('model.safetensors', {
       'model.layers.0.mlp.shared_experts.up_proj.weight': ['U8', 9],
@@ -366,7 +390,7 @@ describe('the tensors of a payload', () => {
   it('are not looked at when the quick look is over', async () => {
     payload.writeTensors('model.safetensors', experts(1, 1));
     let seconds = 0;
-    const slow = { ...realOutside, monotonicSeconds: () => (seconds += 0.15) };
+    const slow = { ...realOutside, monotonicSeconds: () => (seconds += 0.4) };
     expect(await payloadFacts(slow, payload.path)).toMatchObject({
       facts: { layers: 2, expertBytes: null },
       findings: [{ severity: 'note', message: expect.stringContaining('the quick look was over') }],
