@@ -42,12 +42,13 @@ export async function entrypointFault(
   { image, entrypoint: wanted }: Pick<Release, 'image' | 'entrypoint'>,
 ): Promise<string | undefined> {
   if (wanted === undefined) return undefined;
-  const [program = '', ...words] = await imageEntrypoint(outside, image);
-  const actual = [program, ...words].join(' ');
-  const isWanted = [posix.basename(program), ...words].join(' ') === [...wanted].join(' ');
-  return isWanted || actual === wanted.join(' ')
+  const actual = await imageEntrypoint(outside, image);
+  const [program = '', ...words] = actual;
+  const spellings = [actual, [posix.basename(program), ...words]].map((spelling) => JSON.stringify(spelling));
+  return spellings.includes(JSON.stringify(wanted))
     ? undefined
-    : `the image begins with ${actual || 'nothing of its own'}, the arguments are made for ${wanted.join(' ')}`;
+    : `the image begins with ${actual.length === 0 ? 'nothing of its own' : JSON.stringify(actual)}, ` +
+        `the arguments are made for ${JSON.stringify(wanted)}`;
 }
 
 function jsonOf(text: string): unknown {

@@ -1,0 +1,90 @@
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { stringify } from 'yaml';
+import { imagesFolder } from '../components/image-files.ts';
+import { plannedShape } from '../components/planned-shape.ts';
+import { asRoot, runOnHost, shellWord } from '../remote/ssh.ts';
+import { loadImageKnowledge } from '../shape/configuration.ts';
+import {
+  type ImageDescription,
+  type ImageKnowledge,
+  imageDescriptionSchema,
+} from '../shape/engines/image-knowledge.ts';
+import { slotProgram } from '../shape/names.ts';
+import type { Release } from '../shape/release.ts';
+import { longSeconds } from './host-program.ts';
+
+/**
+ * Has a shape's host ask the pinned image for its flags and parsers, in a throw-away container while what serves
+ * goes on, and writes the answer to `images/`. An image that cannot tell changes nothing.
+ */
+export async function learn(folder: string, stack: string): Promise<number> {
+  const { host, release } = plannedShape(folder, stack);
+  const { image, engineKind } = release;
+  process.stderr.write(`${host.name}: asking ${image} for its flags, which can take minutes\n`);
+  const command = [slotProgram, 'describe-image'].map(shellWord).join(' ');
+  const answer = await runOnHost(host, asRoot(host.user, command), {
+    input: JSON.stringify({ image, engineKind }),
+    timeoutSeconds: longSeconds,
+    onStderr: (text) => process.stderr.write(text),
+  });
+  if (answer.exitCode !== 0) {
+    process.stderr.write('nothing was written\n');
+    return answer.exitCode;
+  }
+  const description = imageDescriptionSchema.parse(JSON.parse(answer.stdout));
+  const knowledge = knowledgeFrom(description, release, new Date().toISOString().slice(0, 10));
+  process.stdout.write(`${write(folder, imageFileName(image), knowledge)}\n`);
+  return 0;
+}
+
+/** By the last part of the repository and the first twelve digits of the digest: `vllm-da4029666000`. */
+export function imageFileName(image: string): string {
+  const [, repository = '', digits = ''] = /([^/]+)@sha256:([0-9a-f]{12})/.exec(image) ?? [];
+  return `${repository}-${digits}`;
+}
+
+/** What a file of `images/` says after an image was asked; `taken` is the day. */
+export function knowledgeFrom(
+  { version, entrypoint, flags, toolParsers, reasoningParsers }: ImageDescription,
+  { image, engineKind }: Pick<Release, 'image' | 'engineKind'>,
+  taken: string,
+): ImageKnowledge {
+  return {
+    digest: image.slice(image.indexOf('@') + 1),
+    engine: engineKind,
+    version,
+    source: 'the image itself, by slot image learn',
+    taken,
+    complete: true,
+    entrypoint,
+    flags: Object.fromEntries(Object.entries(flags).sort(([a], [b]) => (a < b ? -1 : 1))),
+    toolParsers: [...toolParsers].sort(),
+    reasoningParsers: [...reasoningParsers].sort(),
+  };
+}
+
+/** One line a flag and all words quoted: a difference shows what an image took away, and no reader types a word. */
+export function textOf(knowledge: ImageKnowledge): string {
+  const { flags, ...rest } = knowledge;
+  const word = (value: unknown): string => JSON.stringify(value);
+  const head = stringify(rest, { defaultStringType: 'QUOTE_DOUBLE', defaultKeyType: 'PLAIN', lineWidth: 0 });
+  const lines = Object.entries(flags).map(([name, flag]) => `  ${word(name)}: ${word(flag)}\n`);
+  return `${head}flags:\n${lines.join('')}`;
+}
+
+/** Says what became of the file. The same answer on another day leaves it as it is. */
+function write(folder: string, name: string, knowledge: ImageKnowledge): string {
+  const file = `${imagesFolder}/${name}.yaml`;
+  const path = join(folder, file);
+  const counted = `${Object.keys(knowledge.flags).length} flags, ${knowledge.toolParsers.length} tool parsers, ${knowledge.reasoningParsers.length} reasoning parsers`;
+  if (existsSync(path)) {
+    const { taken } = loadImageKnowledge(file, readFileSync(path, 'utf8'));
+    if (readFileSync(path, 'utf8') === textOf({ ...knowledge, taken }))
+      return `${file} says so since ${taken}: ${counted}`;
+  }
+  mkdirSync(join(folder, imagesFolder), { recursive: true });
+  writeFileSync(`${path}.new`, textOf(knowledge));
+  renameSync(`${path}.new`, path);
+  return `${file}: ${counted}`;
+}
