@@ -268,7 +268,7 @@ function keyOf(path: Path): string {
   const [section, key, ...rest] = path;
   if (section !== 'config' || key === undefined) return spell('', path) || 'config';
   const isHidden = key === 'slot:secrets' && !variableSchema.safeParse(rest[0]).success;
-  return spell(String(key), isHidden ? [] : rest);
+  return spell('', [key, ...(isHidden ? [] : rest)]);
 }
 
 function problemOf(file: string, { path, source, limit, remedy }: Fault, key: string): Problem {
@@ -279,7 +279,14 @@ function problemOf(file: string, { path, source, limit, remedy }: Fault, key: st
 }
 
 function unknownKey(file: string, key: string, name: string, known: readonly string[]): Problem {
-  return { file, key, value: undefined, limit: 'is not a known key', remedy: unknownKeyRemedy(name, known) };
+  const spelled = spell('', [key]);
+  return {
+    file,
+    key: spelled,
+    value: undefined,
+    limit: 'is not a known key',
+    remedy: unknownKeyRemedy(name, known),
+  };
 }
 
 /** Ours, without a namespace, or a map under one of our names in another project's namespace. */

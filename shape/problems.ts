@@ -55,8 +55,8 @@ export function spell(root: string, path: Path): string {
   return path.reduce<string>((spelled, part) => {
     if (typeof part === 'number') return `${spelled}[${part}]`;
     const name = String(part);
-    if (spelled === '') return name;
-    return /^[\w:-]+$/.test(name) ? `${spelled}.${name}` : `${spelled}[${JSON.stringify(name)}]`;
+    if (!/^[\w:-]+$/.test(name)) return `${spelled}[${JSON.stringify(name)}]`;
+    return spelled === '' ? name : `${spelled}.${name}`;
   }, root);
 }
 
