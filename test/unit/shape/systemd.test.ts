@@ -1,7 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { effectiveDirectives, encodeText, encodeWord } from '../../../shape/systemd.ts';
+import {
+  decodeWords,
+  effectiveDirectives,
+  encodeSize,
+  encodeText,
+  encodeWord,
+} from '../../../shape/systemd.ts';
 import { hostileWords, wordArbitrary } from '../../fixtures/hostile-words.ts';
+import { systemdWords } from '../../fixtures/systemd-reader.ts';
 
 describe('a word of an Exec line', () => {
   it.each(hostileWords)('comes out of systemd as it was configured: %j', (word) => {
@@ -36,6 +43,65 @@ describe('a word of an Exec line', () => {
   });
 });
 
+describe('the words behind a line', () => {
+  it('are those that were encoded, whatever they are', () => {
+    fc.assert(
+      fc.property(fc.array(wordArbitrary), (words) => {
+        expect(decodeWords(words.map(encodeWord).join('  \t'))).toEqual(words);
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  it.each([
+    [`a"b c"d`, ['ab cd']],
+    [`'{"a":1}' --f='{"a":1}'`, ['{"a":1}', '--f={"a":1}']],
+    [`--f={"a":1}`, ['--f={a:1}']],
+    [`"\\x61\\xc3\\xa4" \\s \\t`, ['aä', ' ', '\t']],
+    [`a$b $ %%`, ['a$b', '$', '%']],
+    [`"" ''`, ['', '']],
+    [`";" a;b`, [';', 'a;b']],
+    ['', []],
+  ])('are those that systemd makes of %j', (line, words) => {
+    expect(systemdWords(line)).toEqual(words);
+    expect(decodeWords(line)).toEqual(words);
+  });
+
+  it.each([
+    ['a specifier', 'a%nb'],
+    ['a percent sign at the end', '100%'],
+    ['a variable', '$HOME'],
+    ['a variable in braces', `a\${HOME}b`],
+    ['an open quote', `'a`],
+    ['an open double quote', `a "b`],
+    ['a second command', 'a ; b'],
+    ['an escape that systemd does not know', `'\\d'`],
+    ['a backslash at the end', 'a\\'],
+  ])('are not read where the line has %s', (_what, line) => {
+    expect(() => decodeWords(line)).toThrow(RangeError);
+  });
+
+  it('hold what systemd fills in where that is known', () => {
+    const line = `a-\${ID}.log $\${ID}`;
+    expect(decodeWords(line, { ID: '7' })).toEqual(['a-7.log', `\${ID}`]);
+  });
+});
+
+describe('a size', () => {
+  it.each([
+    ['infinity', 'infinity'],
+    ['0', '0B'],
+    ['512', '512B'],
+    ['1024', '1K'],
+    ['8388608', '8M'],
+    ['8388609', '8388609B'],
+    ['68719476736', '64G'],
+    ['1099511627776', '1T'],
+  ])('of %s is written with its unit, %s', (bytes, size) => {
+    expect(encodeSize(bytes)).toBe(size);
+  });
+});
+
 describe('a text directive', () => {
   it('keeps its percent signs', () => {
     expect(encodeText('50%h of 100%')).toBe('50%%h of 100%%');
@@ -65,65 +131,3 @@ describe('effective directives', () => {
     expect(effectiveDirectives(unit)).not.toEqual(effectiveDirectives(plain));
   });
 });
-
-/**
- * The words that systemd passes to the program: a reading of systemd.syntax(7), "Quoting" and
- * systemd.service(5), "Command lines", made without a look at the encoder.
- */
-function systemdWords(line: string): string[] {
-  const lines = line.split('\n');
-  const joined = lines
-    .filter((part, index) => index === 0 || !/^\s*[#;]/.test(part))
-    .map((part) => (part.endsWith('\\') ? `${part.slice(0, -1)} ` : part))
-    .join('');
-  const words: string[] = [];
-  let word: string | undefined;
-  let quote: string | undefined;
-  for (let index = 0; index < joined.length; index++) {
-    const character = joined[index] as string;
-    if (character === '\\') {
-      const { text, length } = escapeAt(joined, index);
-      word = (word ?? '') + text;
-      index += length - 1;
-    } else if (quote !== undefined) {
-      if (character === quote) quote = undefined;
-      else word += character;
-    } else if (character === '"' || character === "'") {
-      quote = character;
-      word ??= '';
-    } else if (/\s/.test(character)) {
-      if (word !== undefined) words.push(word);
-      word = undefined;
-    } else {
-      if (character === ';' && word === undefined) throw new Error('a second command line');
-      word = (word ?? '') + character;
-    }
-  }
-  if (quote !== undefined) throw new Error('unbalanced quotes');
-  if (word !== undefined) words.push(word);
-  return words.map(withoutSpecifiers).flatMap(withoutVariables);
-}
-
-function escapeAt(text: string, index: number): { text: string; length: number } {
-  const simple: Record<string, string> = { '\\': '\\', '"': '"', "'": "'", n: '\n', t: '\t', s: ' ' };
-  const [bytes = ''] = /^(?:\\x[0-9a-f]{2})*/.exec(text.slice(index)) ?? [];
-  if (bytes !== '') {
-    return { text: Buffer.from(bytes.replaceAll('\\x', ''), 'hex').toString(), length: bytes.length };
-  }
-  const next = text[index + 1] ?? '';
-  const meant = simple[next];
-  if (meant === undefined) throw new Error(`unknown escape \\${next}`);
-  return { text: meant, length: 2 };
-}
-
-function withoutSpecifiers(word: string): string {
-  return word.replaceAll(/%(.?)/gs, (_all, next: string) => {
-    if (next !== '%') throw new Error(`specifier %${next}`);
-    return '%';
-  });
-}
-
-function withoutVariables(word: string): string[] {
-  if (/^\$[^${]/.test(word)) return [];
-  return [word.replaceAll(/\$\$|\$\{[^}]*\}/g, (found) => (found === '$$' ? '$' : ''))];
-}
