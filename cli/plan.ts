@@ -1,6 +1,8 @@
 import { draftedShape } from '../components/planned-shape.ts';
 import { stacksIn } from '../components/stack-list.ts';
 import { ConfigurationError } from '../shape/configuration.ts';
+import { memoryPlanOf } from '../shape/memory/plan.ts';
+import { memoryTable } from '../shape/memory/table.ts';
 import { releaseIdOf } from '../shape/release.ts';
 import { renderEnvironment } from '../shape/render.ts';
 import { refusalsIn, reviewOf } from '../shape/review.ts';
@@ -47,6 +49,9 @@ export function planOf(folder: string, stack: string): Plan {
       '# rules',
       ...(review.violations.length === 0 ? ['none is broken'] : []),
       ...reviewText(review),
+      '',
+      '# memory plan',
+      ...memoryTable(memoryPlanOf(release)),
       '',
       `# ${release.service}.service`,
       release.unit,

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import * as pulumi from '@pulumi/pulumi';
 import { type InspectAnswer, inspectHost } from '../remote/inspect.ts';
+import { measuredOf } from '../shape/measured.ts';
 import { refusalsIn, reviewOf } from '../shape/review.ts';
 import { reviewText } from '../shape/review-text.ts';
 import { type Intent, intentOf } from './intent.ts';
@@ -33,7 +34,8 @@ export async function serveShape(
     import('./served-shape.ts'),
   ]);
   const intent = intentOf(answer, release);
-  const review = reviewOf(release);
+  const measured = answer.kind === 'inspected' ? measuredOf(answer.inspection) : undefined;
+  const review = reviewOf(release, measured);
   const note: PreviewNote = {
     folder: join(projectFolder, '.slot'),
     stack,

@@ -34,6 +34,7 @@ export function hostChanges(lab: LabPlace): Change[] {
     [host('hostKey'), lab.hostKey],
     [host('privateKeyPath'), lab.privateKeyPath],
     [host('publicName'), 'wire'],
+    [host('selinux'), 'disabled'],
     // There is no GPU, and not 230 GiB.
     [host('gpus'), []],
     [host('deviceFiles'), []],
@@ -54,12 +55,23 @@ export function shapeChanges(
     [shape('engine', 'image'), { repository: images.repository, digest: isR9v ? images.r9v : images.vllm }],
     // Processes of an nspawn lab cannot lock more than this kernel lets its creator lock.
     ...(lab.kind === 'nspawn' ? [[shape('limits', 'memlock'), '8 MiB'] as const] : []),
+    ...exceptionsOf(stack, lab),
     [shape('environment', 'LAB_ENGINE_LOAD_SECONDS'), String(loadSeconds)],
     [shape('deadlines', 'boot'), lab.kind === 'vm' ? '4 min' : '1 min'],
     [shape('deadlines', 'check'), lab.kind === 'vm' ? '30 s' : '5 s'],
     [shape('deadlines', 'settle'), '1 s'],
     ...(isR9v ? operatorSuppliedOfR9v : []),
   ];
+}
+
+/** Rules that speak of memory which the engine's double does not take. */
+function exceptionsOf(stack: ShapeStack, lab: LabPlace): readonly Change[] {
+  const broken = [
+    ...(stack !== 'r9v-q8_0' && lab.kind === 'nspawn' ? ['memlock-for-offload'] : []),
+    ...(stack === 'glm-w4a16' && lab.kind === 'nspawn' ? ['memlock-holds-pinned'] : []),
+    ...(stack === 'glm-w4a16' ? ['pinned-fits-host'] : []),
+  ];
+  return broken.map((rule): Change => [shape('exceptions', rule), "lab: the engine's double pins nothing"]);
 }
 
 /** The record does not have them: the lab supplies what its engine takes. */
