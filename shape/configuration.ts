@@ -4,7 +4,7 @@ import { type HostConfig, hostSchema } from './host.ts';
 import { type Model, modelFileSchema } from './model.ts';
 import { at, loginTo, optionsFor } from './operator-supplied.ts';
 import { ConfigurationError, type Path, type Problem, shorten, spell } from './problems.ts';
-import { nearest, unknownKeyRemedy } from './schema-keys.ts';
+import { namesBelow, nearest, unknownKeyRemedy } from './schema-keys.ts';
 import { type ShapeConfig, shapeSchema, variableSchema } from './shape.ts';
 import { type Fault, readStrictYaml, type StrictYaml } from './strict-yaml.ts';
 import { nonEmptyLineSchema } from './text.ts';
@@ -209,9 +209,7 @@ function examine(source: Source, login: string | undefined): Examined {
   const [isHost, isShape] = ['slot:host', 'slot:shape'].map((key) => at(config, [key]) !== undefined);
   const problems = [
     ...source.problems,
-    ...keysOf(config)
-      .filter((key) => !ownKeys.includes(key) && looksLikeOurs(key, at(config, [key])))
-      .map((key) => unknownKey(file, key, `slot:${key.split(':').at(-1)}`, ownKeys)),
+    ...keysOf(config).flatMap((key) => strayKey(file, key)),
     ...hostsFolderProblems(source),
     ...secretsProblems(source),
     ...source.secretKeys
@@ -289,11 +287,28 @@ function unknownKey(file: string, key: string, name: string, known: readonly str
   };
 }
 
-/** Ours, without a namespace, or a map under one of our names in another project's namespace. */
-function looksLikeOurs(key: string, value: unknown): boolean {
-  const [namespace, ...name] = key.split(':');
-  if (name.length !== 1 || namespace === 'slot') return true;
-  return ownKeys.includes(`slot:${name[0]}`) && value !== null && typeof value === 'object';
+/** Namespaces that Pulumi and the packages of this program read. */
+const foreignNamespaces = ['pulumi', 'docker', 'command'];
+
+/** Names of our keys, with the key that each stands for first. */
+const ownNames = new Map([
+  ...namesBelow(hostSchema, 'slot:host'),
+  ...namesBelow(shapeSchema, 'slot:shape'),
+  ...ownKeys.map((key): [string, string] => [key.slice('slot:'.length), key]),
+]);
+
+/** A key of our namespace, of none, of one that nobody reads but with a name of ours, or of one that is a name. */
+function strayKey(file: string, key: string): readonly Problem[] {
+  const [namespace = '', name = '', ...more] = key.split(':');
+  if (ownKeys.includes(key) || foreignNamespaces.includes(namespace)) return [];
+  if (namespace === 'slot' || name === '' || more.length > 0) {
+    return [unknownKey(file, key, `slot:${key.split(':').at(-1)}`, ownKeys)];
+  }
+  const meant = ownNames.has(namespace) ? nearest(name, [...ownNames.keys()]) : name;
+  const ours = meant === undefined ? undefined : ownNames.get(meant);
+  if (ours === undefined) return [];
+  const limit = `is of a namespace that nobody here reads: ${namespace}`;
+  return [{ file, key, value: undefined, limit, remedy: `did you mean ${ours}?` }];
 }
 
 function keysOf(value: unknown): readonly string[] {

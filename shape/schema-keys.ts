@@ -2,7 +2,7 @@ import { distance } from 'fastest-levenshtein';
 import * as z from 'zod';
 import { type Form, forms } from './forms.ts';
 import { at } from './operator-supplied.ts';
-import type { Path } from './problems.ts';
+import { type Path, spell } from './problems.ts';
 
 /** The keys that a schema knows for the object at this path of the value. */
 export function knownKeys(schema: z.ZodType, path: Path, value: unknown): readonly string[] {
@@ -15,6 +15,19 @@ function keysOf(schema: z.ZodType): readonly string[] {
   return schema instanceof z.ZodRecord && schema.keyType instanceof z.ZodEnum
     ? schema.keyType.options.map(String)
     : [];
+}
+
+/** Each name that a schema knows below an object, with the path of its highest key; maps of any keys are left out. */
+export function namesBelow(schema: z.ZodType, root: string): ReadonlyMap<string, string> {
+  const inner = innermost(schema);
+  const options = inner instanceof z.ZodUnion ? (inner.options as readonly z.ZodType[]) : [];
+  const fields = inner instanceof z.ZodObject ? Object.entries(inner.shape as Record<string, z.ZodType>) : [];
+  const paths = fields.map(([name, field]) => ({ name, field, path: spell(root, [name]) }));
+  return new Map([
+    ...paths.flatMap(({ field, path }) => [...namesBelow(field, path)]),
+    ...options.flatMap((option) => [...namesBelow(option, root)]),
+    ...paths.map(({ name, path }): [string, string] => [name, path]),
+  ]);
 }
 
 /** The form of the values at this path, if it has a name; of a union's that of the first which has one. */
@@ -78,7 +91,7 @@ function innermost(schema: z.ZodType): z.ZodType {
 export function nearest(name: string, known: readonly string[]): string | undefined {
   const [best] = known
     .map((candidate) => ({ candidate, steps: distance(name.toLowerCase(), candidate.toLowerCase()) }))
-    .filter(({ steps }) => steps <= Math.max(2, name.length / 3))
+    .filter(({ steps }) => steps <= Math.max(2, name.length * 0.4))
     .sort((a, b) => a.steps - b.steps);
   return best?.candidate;
 }

@@ -78,7 +78,7 @@ describe('a stack file', () => {
   });
 
   it('leaves what belongs to Pulumi and to other packages alone', () => {
-    const text = `encryptionsalt: v1:x\n${shape}  docker:host: ssh://x\n  other:port: 0600\n`;
+    const text = `encryptionsalt: v1:x\n${shape}  docker:host: ssh://x\n  command:x: no\n  aws:profile: 0600\n`;
     expect(problemsOf(() => loadStackFile('Pulumi.glm-w4a16.yaml', text))).toEqual([]);
   });
 
@@ -103,6 +103,13 @@ describe('a stack file', () => {
     ['oldname:shape: {host: x}', 'oldname:shape', 'did you mean slot:shape?'],
     ['shape: {host: x}', 'shape', 'did you mean slot:shape?'],
     ['a:b:c: 1', 'a:b:c', 'known here'],
+    ["'': 1", '[""]', 'known here'],
+    ['slot: 1', 'slot', 'did you mean slot:host?'],
+    ['engine:maxModeLen: 1', 'engine:maxModeLen', 'did you mean slot:shape.engine.maxModelLength?'],
+    ['oldproject:image: x', 'oldproject:image', 'did you mean slot:shape.engine.image?'],
+    ['oldproject:hostsFolder: x', 'oldproject:hostsFolder', 'did you mean slot:hostsFolder?'],
+    ['other:port: 7770', 'other:port', 'did you mean slot:host.port?'],
+    ['host:adress: x', 'host:adress', 'did you mean slot:host.address?'],
   ])('is refused with the key %s', (line, key, remedy) => {
     const problems = problemsOf(() => loadStackFile('Pulumi.x.yaml', `${shape}  ${line}\n`));
     expect(problems).toEqual([expect.objectContaining({ key, remedy: expect.stringContaining(remedy) })]);
