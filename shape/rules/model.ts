@@ -29,16 +29,20 @@ export const glmKvCacheFp8: Rule = {
   },
 };
 
-/** The methods whose experts the engine can offload. */
-const offloadable = ['auto-round', 'inc'];
+/**
+ * The methods whose experts the engine can offload. The runbook names the path of INC (AutoRound) alone, but the shape
+ * in production since 2026-10-01 offloads the experts of an FP8 payload.
+ */
+const offloadable = ['auto-round', 'inc', 'fp8'];
 
 export const expertOffloadQuantization: Rule = {
   id: 'expert-offload-quantization',
   severity: 'refuse',
   reason:
-    'only the path of INC (AutoRound) has a recipe to offload experts; a compressed-tensors checkpoint does not fit 64 GiB of GPU memory',
+    'only the path of INC (AutoRound), and FP8 in production, has a recipe to offload experts; a compressed-tensors checkpoint does not fit 64 GiB of GPU memory',
   evidence: 'runbook of the endpoint: the 182 GiB dealignai/GLM-5.3-Flash-CYBERSECURITY-W4A16',
-  remedy: 'serve a payload whose config.json has quant_method auto-round or inc, or do without expertOffload',
+  remedy:
+    'serve a payload whose config.json has quant_method auto-round, inc or fp8, or do without expertOffload',
   examine: ({ release, measured }) => {
     if (!offloadsExperts(release)) return undefined;
     if (measured?.quantization === null) return 'expert offload of a payload without quant_method';

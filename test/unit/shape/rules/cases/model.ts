@@ -74,6 +74,7 @@ export const cases: RuleCases = {
       { what: 'the flag', release: extra('--quantization', 'compressed-tensors') },
     ],
     silent: [
+      { what: 'the FP8 payload in production', release: glm({}), measured: { quantization: 'fp8' } },
       { what: 'auto-round', release: glm({}), measured: { quantization: 'auto-round' } },
       { what: 'inc', release: glm({}), measured: { quantization: 'inc' } },
       {
