@@ -1,6 +1,6 @@
 import { namesOf } from '../shape/names.ts';
 import { type Release, releaseIdOf } from '../shape/release.ts';
-import { memAvailableBytes } from './devices.ts';
+import { hostMemory } from './devices.ts';
 import { engineUnit } from './engine.ts';
 import { foreignFindings } from './foreign.ts';
 import { entrypointFault } from './image-description.ts';
@@ -178,9 +178,7 @@ const checks: Readonly<Record<string, PreflightCheck>> = {
 
   'memory forecast': async ({ outside, service, progress, release }) => {
     const { ControlGroup } = await engineUnit(outside, service);
-    const statistics = ControlGroup && (await outside.readText(`/sys/fs/cgroup${ControlGroup}/memory.stat`));
-    const anonymous = Number((statistics || '').match(/^anon (\d+)/m)?.[1] ?? 0);
-    const forecast = (await memAvailableBytes(outside)) + anonymous;
+    const { afterStopBytes: forecast } = await hostMemory(outside, ControlGroup, release.gpus);
     const text = `${forecast} bytes available after the stop, the gate is ${release.memoryGateBytes}`;
     // Memory pinned for the GPU is charged to nobody: only the gate after the stop may refuse.
     if (forecast < release.memoryGateBytes) await progress.say(`warning: ${text}`);

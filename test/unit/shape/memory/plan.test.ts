@@ -381,6 +381,27 @@ describe('whatever is asked for', () => {
     );
   });
 
+  it('reserves of two lengths are together that of both, ranks pin as much each, and the claim and the rest are the GPU', () => {
+    fc.assert(
+      fc.property(
+        positive,
+        positive,
+        fc.double({ min: 0.01, max: 1, noNaN: true }),
+        (some, more, utilization) => {
+          const reserve = (tokens: number): number =>
+            planOf({ engine: { maxModelLength: tokens } }).amount('kv-reserve') ?? -1;
+          expect(reserve(some + more)).toBe(reserve(some) + reserve(more));
+          const plan = planOf({ engine: { gpuMemoryUtilization: utilization } });
+          expect(plan.amount('pinned', 'host')).toBe(2 * (plan.amount('pinned', 'rank') ?? -1));
+          expect((plan.amount('gpu-claim') ?? -1) + (plan.amount('gpu-unclaimed') ?? -1)).toBe(
+            plan.amount('gpu-memory'),
+          );
+        },
+      ),
+      { numRuns: 30 },
+    );
+  });
+
   it('rounded blocks are never smaller than what they hold, and never twice as large', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 500 }), (expertsPerBlock) => {
