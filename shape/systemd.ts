@@ -1,21 +1,22 @@
+import { isOneLine } from './text.ts';
+
 /** Words that systemd takes as they are, wherever they stand: no quote, backslash, `#`, `;`, `%` or `$`. */
 const bareWord = /^[A-Za-z0-9_@+=:,./-]+$/;
 
-/** Controls, and the noncharacters, for which systemd 257 refuses the whole file as not being UTF-8. */
-const unprintable = /[\p{Cc}\p{Noncharacter_Code_Point}]/gu;
+const control = /\p{Cc}/gu;
 
 /**
  * One word of an Exec line, so that the program gets exactly these bytes. systemd first reads quotes and
  * backslashes, then expands `%` specifiers, and at the start `$` variables.
  *
- * @throws RangeError for NUL, newlines and ill-formed text, which no unit file can hold
+ * @throws RangeError for NUL, newlines, noncharacters and ill-formed text, which no unit file can hold
  */
 export function encodeWord(word: string): string {
   refuseUnencodable(word);
   if (bareWord.test(word)) return word;
   const literal = word.replaceAll('%', '%%').replaceAll('$', '$$$$').replaceAll('\\', '\\\\');
   const quote = literal.includes('"') && !literal.includes("'") ? "'" : '"';
-  const escaped = literal.replaceAll(unprintable, escapeBytes).replaceAll(quote, `\\${quote}`);
+  const escaped = literal.replaceAll(control, escapeBytes).replaceAll(quote, `\\${quote}`);
   return `${quote}${escaped}${quote}`;
 }
 
@@ -81,7 +82,8 @@ function filledIn(word: string, variables: Readonly<Record<string, string>>): st
     if (letter !== '%') throw new RangeError(`systemd would replace ${specifier} in ${word}`);
     return '%';
   });
-  if (/^\$[^${]/.test(plain)) throw new RangeError(`systemd would replace ${plain}`);
+  // A word that is $ alone is a variable without a name: it is gone.
+  if (/^\$(?:$|[^${])/.test(plain)) throw new RangeError(`systemd would replace ${plain}`);
   return plain.replaceAll(/\$\$|\$\{([^}]*)\}/g, (found, name: string | undefined) => {
     if (name === undefined) return '$';
     const value = variables[name];
@@ -119,8 +121,8 @@ const sizes = [
 ] as const;
 
 function refuseUnencodable(text: string): void {
-  if (text.isWellFormed() && !/[\0\n\r]/.test(text)) return;
-  throw new RangeError(`${JSON.stringify(text)} holds NUL, a newline or half a character`);
+  if (isOneLine(text)) return;
+  throw new RangeError(`${JSON.stringify(text)} holds NUL, a newline, a noncharacter or half a character`);
 }
 
 function escapeBytes(character: string): string {

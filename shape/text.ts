@@ -18,8 +18,9 @@ export const nonEmptyLineSchema = z
   .refine(isOneLine, notOneLine)
   .register(forms, { name: 'text, not empty', limit: `${notOneLine}, and not empty`, examples: [] });
 
+/** A noncharacter is no text for systemd either: it would not tell anything of a unit that has one any more. */
 export function isOneLine(text: string): boolean {
-  return text.isWellFormed() && !/[\0\n\r]/.test(text);
+  return text.isWellFormed() && !/[\0\n\r\p{Noncharacter_Code_Point}]/u.test(text);
 }
 
 /** A path that can stand in podman's `--volume` and `--device`, which give `:` and `,` a meaning of their own. */

@@ -87,7 +87,8 @@ export const openFilesExplicit: Rule = {
   id: 'open-files-explicit',
   severity: 'refuse',
   reason: `podman raises its own limit, which the engine inherits, to ${openFiles} whatever it was: another number would not hold`,
-  evidence: 'measured on a virtual machine with podman 5.4.2',
+  evidence:
+    'measured on a virtual machine with podman 5.4.2; default_ulimits in containers.conf goes above it (measured on a lab)',
   remedy: `LimitNOFILE=${openFiles}`,
   examine: ({ release }) => {
     const limit = unitTextOf(release).last('Service', 'LimitNOFILE');

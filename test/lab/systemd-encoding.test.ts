@@ -4,7 +4,7 @@ import { buildEngineImage } from '../../lab/engine/image.ts';
 import { canRunLab, createLab, type Lab } from '../../lab/lab.ts';
 import { pushImage, REGISTRY } from '../../lab/registry.ts';
 import { planRelease } from '../../shape/plan.ts';
-import { encodeWord } from '../../shape/systemd.ts';
+import { decodeWords, encodeWord } from '../../shape/systemd.ts';
 import { readTemplates } from '../../templates/templates.ts';
 import { hostileWords, wordArbitrary } from '../fixtures/hostile-words.ts';
 import { suppliedHost, suppliedShape } from '../fixtures/operator-files.ts';
@@ -46,6 +46,16 @@ describe.skipIf(!ability.ok)('on a real systemd', () => {
     expect(await wordsBehind([unencoded])).not.toEqual([word]);
   });
 
+  test('a line is read here as it is read there', async () => {
+    const lines = [
+      ...hostileWords.map(encodeWord),
+      `a"b c"d --f={"a":1}`,
+      `"\\x61\\xc3\\xa4" '\\s' '\\t'`,
+      'a$b a$ %% a;b',
+    ];
+    expect(await wordsBehind(lines)).toEqual(lines.flatMap((line) => decodeWords(line)));
+  });
+
   test('an engine gets arguments and environment through podman as they were configured', async () => {
     const built = await buildEngineImage({ engine: 'r9v' });
     const repository = `${REGISTRY}/tcclaviger/vllm`;
@@ -77,8 +87,25 @@ describe.skipIf(!ability.ok)('on a real systemd', () => {
     await succeeds(`podman pull --quiet ${release.image}`);
     await succeeds(`cat >/run/systemd/system/${release.service}.service; systemctl daemon-reload`, unit);
     await succeeds(`systemctl start ${release.service}`);
+    // What systemd made of the file, not what the file says.
+    const effective = [
+      'Description=frank-archon serving r9v',
+      'Environment=',
+      'KillMode=control-group',
+      'LimitMEMLOCK=8388608',
+      'LimitNOFILE=1048576',
+      'Restart=always',
+      'TasksMax=infinity',
+      'TimeoutStartUSec=infinity',
+      'TimeoutStopUSec=30s',
+    ];
+    const names = effective.map((line) => line.split('=')[0]).join(',');
+    const shown = await succeeds(`systemctl show --property=${names} ${release.service}`);
+    expect(shown.trim().split('\n').sort()).toEqual(effective);
     const pid = (await succeeds(`podman inspect --format '{{.State.Pid}}' ${release.container}`)).trim();
     const commandLine = nulSeparated(await succeeds(`base64 -w0 /proc/${pid}/cmdline`));
+    const limits = await succeeds(`cat /proc/${pid}/limits`);
+    expect(limits).toMatch(/^Max locked memory +8388608 +8388608 /m);
     const variables = nulSeparated(await succeeds(`base64 -w0 /proc/${pid}/environ`));
     await succeeds(`systemctl stop ${release.service}`);
     expect(commandLine.slice(3)).toEqual(release.arguments);

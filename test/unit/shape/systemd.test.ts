@@ -38,6 +38,8 @@ describe('a word of an Exec line', () => {
     ['a carriage return', 'a\rb'],
     ['NUL', 'a\0b'],
     ['half a character', 'a\ud800'],
+    ['a noncharacter, with which systemctl show fails', 'a\uffff'],
+    ['a noncharacter of another plane', '\u{10fffe}'],
   ])('is refused with %s', (_what, word) => {
     expect(() => encodeWord(word)).toThrow(RangeError);
   });
@@ -58,7 +60,7 @@ describe('the words behind a line', () => {
     [`'{"a":1}' --f='{"a":1}'`, ['{"a":1}', '--f={"a":1}']],
     [`--f={"a":1}`, ['--f={a:1}']],
     [`"\\x61\\xc3\\xa4" \\s \\t`, ['aä', ' ', '\t']],
-    [`a$b $ %%`, ['a$b', '$', '%']],
+    [`a$b a$ %%`, ['a$b', 'a$', '%']],
     [`"" ''`, ['', '']],
     [`";" a;b`, [';', 'a;b']],
     ['', []],
@@ -71,6 +73,7 @@ describe('the words behind a line', () => {
     ['a specifier', 'a%nb'],
     ['a percent sign at the end', '100%'],
     ['a variable', '$HOME'],
+    ['a variable without a name', 'a $ b'],
     ['a variable in braces', `a\${HOME}b`],
     ['an open quote', `'a`],
     ['an open double quote', `a "b`],
