@@ -26,10 +26,16 @@ const diskReserveBytes = 1024 ** 3;
 /** systemd refuses to load units with less than 16 MiB free in /run; twice that. */
 const runReserveBytes = 32 * 1024 ** 2;
 
-const howToBring = {
-  'under another digest':
-    'podman save and load lose the digest of the registry: carry it with skopeo copy --preserve-digests',
-  absent: 'let the host reach the registry, or carry it there with skopeo copy --preserve-digests',
+/** What an image's absence comes to: whether the repository is known here, and how the pinned image gets here. */
+const absences = {
+  'under another digest': [
+    'only another digest of the repository is on this host',
+    'where it was carried by podman save and load, which lose the digest: use skopeo copy --preserve-digests',
+  ],
+  absent: [
+    'nothing of the repository is on this host',
+    'let the host reach the registry, or carry the image there with skopeo copy --preserve-digests',
+  ],
 } as const;
 
 /** All that can be known while the old engine serves, cheapest first. */
@@ -97,9 +103,10 @@ const checks: Readonly<Record<string, PreflightCheck>> = {
   image: async ({ outside, progress, release }) => {
     const state = await imageState(outside, release.image);
     if (state === 'present') return 'present by digest';
-    await progress.say(`the image is ${state} here; pulling it`);
+    const [what, remedy] = absences[state];
+    await progress.say(`${what}; pulling the pinned image`);
     await pull(outside, progress, release.image).catch((error: Error) => {
-      throw new Error(`the image is ${state} on this host, and ${error.message}; ${howToBring[state]}`);
+      throw new Error(`${what}, and ${error.message}; ${remedy}`);
     });
     if ((await imageState(outside, release.image)) !== 'present') {
       throw new Error(`${release.image} was pulled and is not there by this digest`);

@@ -55,6 +55,9 @@ export interface FlagWord {
 /** The flag that a word names; undefined for a value, such as -1. */
 export function flagIn(word: string): FlagWord | undefined {
   if (!/^--?[A-Za-z]/.test(word)) return undefined;
+  // vLLM's parser takes the level behind its letter as well: -O3, -O=3.
+  const [, level] = /^-O=?(\w+)$/.exec(word) ?? [];
+  if (level !== undefined) return { written: '-O', name: '--optimization-level', value: level };
   const equals = word.indexOf('=');
   const written = equals === -1 ? word : word.slice(0, equals);
   return { written, name: spelled(written), value: equals === -1 ? undefined : word.slice(equals + 1) };

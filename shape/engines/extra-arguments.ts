@@ -145,7 +145,7 @@ class ArgumentList {
     if (changed.some(({ names }) => names.includes(name.replace(/^--no-/, '--')) || names.includes(name)))
       return undefined;
     const [, letters = ''] = /^(-[A-Za-z]+)[\d.]+$/.exec(written) ?? [];
-    if (letters !== '-O' && flagNamed(flags, letters) !== undefined) {
+    if (flagNamed(flags, letters) !== undefined) {
       return ['must not hold a flag and its value in one element', 'write two elements'];
     }
     const whole = flagAbbreviatedBy(flags, name);

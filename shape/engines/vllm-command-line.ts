@@ -199,11 +199,11 @@ const flags = flagsOf(
       '--stream-interval',
       '--max-cudagraph-capture-size',
       '--moe-backend',
-      '--optimization-level',
+      '--optimization-level -O',
       '--performance-mode',
       '--shutdown-timeout',
     ],
-    optional: ['--hf-token', '-O'],
+    optional: ['--hf-token'],
     list: [
       '--served-model-name',
       '--api-key',

@@ -95,13 +95,13 @@ describe('an image on a host', () => {
     world.images.delete(image);
     world.listed = 'f00\n';
     const other = await preflightFault(world);
-    expect(other).toContain('preflight: image: the image is under another digest on this host');
+    expect(other).toContain('preflight: image: only another digest of the repository is on this host');
     expect(other).toContain('registry is not to be reached');
     expect(other).toContain('skopeo copy --preserve-digests');
     world.listed = '';
     const absent = await preflightFault(world);
-    expect(absent).toContain('the image is absent on this host');
-    expect(absent).not.toContain('another digest');
+    expect(absent).toContain('nothing of the repository is on this host');
+    expect(absent).not.toContain('save and load');
   });
 
   it('that is absent is pulled, by its digest', async () => {
