@@ -65,5 +65,5 @@ function countIn(value: unknown): number | null {
 }
 
 function textIn(value: unknown): string | null {
-  return typeof value === 'string' && value !== '' ? value.slice(0, 100) : null;
+  return typeof value === 'string' && /^[\x21-\x7e]{1,100}$/.test(value) ? value : null;
 }

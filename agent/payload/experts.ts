@@ -2,8 +2,8 @@
 export interface NamedExperts {
   /** Layers that have experts. */
   readonly layers: number;
-  /** Of each layer, by their numbers; 0 where one tensor holds all of them. */
-  readonly perLayer: readonly number[];
+  /** Experts of one layer, by their numbers; 0 where one tensor holds all of them. */
+  readonly perLayer: { readonly least: number; readonly most: number };
   /** All tensors of one expert, or of all experts of one layer where they are in one. */
   readonly sample: readonly string[];
   /** All experts of a layer are in one tensor, whose first dimension counts them. */
@@ -43,12 +43,17 @@ export function expertsNamed(names: Iterable<string>, layers: number | null): Na
   }
   const [first] = found.values();
   if (first === undefined) return undefined;
-  const counts = [...found.values()].map((experts) => experts.size - (experts.has('') ? 1 : 0));
-  const fused = counts.every((count) => count === 0);
+  const perLayer = { least: Number.POSITIVE_INFINITY, most: 0 };
+  for (const experts of found.values()) {
+    const count = experts.size - (experts.has('') ? 1 : 0);
+    perLayer.least = Math.min(perLayer.least, count);
+    perLayer.most = Math.max(perLayer.most, count);
+  }
+  const fused = perLayer.most === 0;
   const numbered = [...first].find(([expert]) => expert !== '');
   return {
     layers: found.size,
-    perLayer: counts,
+    perLayer,
     sample: (fused ? first.get('') : numbered?.[1]) ?? [],
     fused,
   };

@@ -1,5 +1,6 @@
 import type { Finding } from '../../shape/inspection.ts';
 import type { PayloadFacts } from '../../shape/payload-facts.ts';
+import { shorten } from '../../shape/problems.ts';
 import type { Outside } from '../outside.ts';
 import { configurationFacts } from './configuration.ts';
 import { expertsNamed, type NamedExperts } from './experts.ts';
@@ -9,9 +10,11 @@ import { safetensorsHeader, type Tensor } from './safetensors.ts';
 
 const configBytes = 16 * 2 ** 20;
 /** GLM's index of 113,074 tensors has about 10 MiB. */
-const indexBytes = 64 * 2 ** 20;
+const indexBytes = 32 * 2 ** 20;
 /** Headers that are read to see one expert, or all tensors where there is no index. */
 const quickHeaders = 8;
+/** More types in one expert are none that anybody made. */
+const mostDtypes = 16;
 
 export interface ReadPayload {
   /** null: there is nothing to be known, or a finding says why not. */
@@ -30,8 +33,9 @@ export async function payloadFacts(outside: Outside, folder: string): Promise<Re
     try {
       return await look();
     } catch (error) {
-      if (!(error instanceof PayloadFault)) throw error;
-      findings.push({ severity: error.severity, subject: 'payload', message: error.message });
+      // Whatever a payload does to its reader, the host is inspected.
+      const severity = error instanceof PayloadFault ? error.severity : 'note';
+      findings.push({ severity, subject: 'payload', message: (error as Error).message });
       return undefined;
     }
   };
@@ -61,14 +65,16 @@ async function expertsOf(reader: PayloadReader, layers: number | null): Promise<
   return {
     expertLayers: experts.layers,
     expertsPerLayer: perLayer,
-    expertBytes: experts.fused ? Math.ceil(bytes / Math.max(1, perLayer)) : bytes,
-    expertDtypes: [...new Set(tensors.map(({ dtype }) => dtype))].sort(),
+    expertBytes: Number.isSafeInteger(bytes)
+      ? Math.ceil(bytes / (experts.fused ? Math.max(1, perLayer) : 1))
+      : null,
+    expertDtypes: [...new Set(tensors.map(({ dtype }) => dtype))].sort().slice(0, mostDtypes),
   };
 }
 
 function perLayerOf({ perLayer, fused }: NamedExperts, tensors: readonly Tensor[]): number {
-  if (fused) return Math.max(0, ...tensors.map(({ shape }) => shape[0] ?? 0));
-  const [least, most] = [Math.min(...perLayer), Math.max(...perLayer)];
+  if (fused) return tensors.reduce((most, { shape }) => Math.max(most, shape[0] ?? 0), 0);
+  const { least, most } = perLayer;
   if (least === most) return most;
   throw new PayloadFault('refuse', `its layers do not have as many experts each: ${least} to ${most}`);
 }
@@ -117,7 +123,7 @@ async function tensorsOf(
     if (typeof file !== 'string' || !/^[^/\0]+\.safetensors$/.test(file)) {
       throw new PayloadFault(
         'refuse',
-        `its index names ${JSON.stringify(file)}, which is no file of the payload`,
+        `its index names ${shorten(JSON.stringify(file) ?? 'nothing')}, which is no file of the payload`,
       );
     }
     const { tensors, neededBytes, fileBytes } = await safetensorsHeader(reader, file);

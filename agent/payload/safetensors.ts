@@ -1,3 +1,4 @@
+import { shorten } from '../../shape/problems.ts';
 import { PayloadFault } from './payload-fault.ts';
 import { impostorIn, objectIn, type PayloadReader } from './read-file.ts';
 
@@ -15,7 +16,7 @@ export interface SafetensorsHeader {
 }
 
 /** The format's own limit of a header is 100 MB; a quick look reads less. */
-const quickHeaderBytes = 16 * 2 ** 20;
+const quickHeaderBytes = 8 * 2 ** 20;
 
 /** The length of the header, little-endian, before it. */
 const prefixBytes = 8;
@@ -58,7 +59,8 @@ export async function safetensorsHeader(
     throw new PayloadFault('refuse', `${name} was cut while it was read`);
   }
   const tensors = tensorsIn(name, objectIn(`the header of ${name}`, header.bytes));
-  const dataBytes = Math.max(0, ...[...tensors.values()].map(({ end }) => end));
+  let dataBytes = 0;
+  for (const { end } of tensors.values()) dataBytes = Math.max(dataBytes, end);
   return { tensors, fileBytes, neededBytes: prefixBytes + headerBytes + dataBytes };
 }
 
@@ -74,7 +76,7 @@ function tensorsIn(
         if (found !== undefined) return [tensor, found];
         throw new PayloadFault(
           'refuse',
-          `the header of ${name} describes ${JSON.stringify(tensor)} in no known way`,
+          `the header of ${name} describes ${shorten(JSON.stringify(tensor))} in no known way`,
         );
       }),
   );
@@ -83,7 +85,8 @@ function tensorsIn(
 function tensorOf(described: unknown): (Tensor & { readonly end: number }) | undefined {
   if (described === null || typeof described !== 'object') return undefined;
   const { dtype, shape, data_offsets: offsets } = described as Readonly<Record<string, unknown>>;
-  if (typeof dtype !== 'string' || !isCounts(shape) || !isCounts(offsets)) return undefined;
+  if (typeof dtype !== 'string' || !/^\w{1,20}$/.test(dtype) || !isCounts(shape) || !isCounts(offsets))
+    return undefined;
   const [begin, end, ...more] = offsets;
   if (begin === undefined || end === undefined || more.length > 0 || begin > end) return undefined;
   return { dtype, shape, bytes: end - begin, end };

@@ -146,6 +146,10 @@ describe('the configuration of a payload', () => {
     ['words for numbers', { num_experts: '288', num_hidden_layers: [4] }],
     ['numbers out of all measure', { num_experts: 1e300, num_hidden_layers: -1 }],
     ['other types throughout', { text_config: 'x', quantization_config: [1], dtype: 7, num_experts: {} }],
+    [
+      'words that a terminal would obey',
+      { dtype: '\u001b[31m', quantization_config: { quant_method: 'a\nb' } },
+    ],
     ['names of every object', JSON.parse('{"__proto__": {"num_experts": 5}, "constructor": 1}')],
     ['nothing', {}],
   ])('with %s says nothing', async (_what, config) => {
@@ -266,6 +270,21 @@ describe('the tensors of a payload', () => {
     ]);
   });
 
+  it('may be in more layers than a call takes arguments', async () => {
+    const names = Array.from(
+      { length: 150_000 },
+      (_, layer) => `"layers.${layer}.experts.0.w":"a.safetensors"`,
+    );
+    payload
+      .writeJson('config.json', {})
+      .write('model.safetensors.index.json', `{"weight_map":{${names.join()}}}`)
+      .writeTensors('a.safetensors', { 'layers.0.experts.0.w': ['U8', 1] });
+    expect(await look()).toMatchObject({
+      facts: { expertLayers: 150_000, expertsPerLayer: 1 },
+      findings: [],
+    });
+  });
+
   it('of many shards without an index are left alone', async () => {
     for (let shard = 1; shard <= 9; shard++)
       payload.writeTensors(`model-0000${shard}-of-00009.safetensors`, {});
@@ -340,7 +359,7 @@ describe('the tensors of a payload', () => {
   });
 
   it('behind a header of more than a quick look reads are left alone', async () => {
-    payload.write('model.safetensors', withLength(`{"a":"${' '.repeat(17 * 2 ** 20)}"}`));
+    payload.write('model.safetensors', withLength(`{"a":"${' '.repeat(9 * 2 ** 20)}"}`));
     expect((await look()).findings).toMatchObject([{ severity: 'note' }]);
   });
 
@@ -396,6 +415,14 @@ describe('the tensors of a payload', () => {
       findings: [{ severity: 'note', message: expect.stringContaining('the quick look was over') }],
     });
   });
+});
+
+it('a payload that does to its reader what nobody has thought of is a finding', async () => {
+  const broken = { ...unhurried, list: () => Promise.reject(new RangeError('Maximum call stack')) };
+  payload.writeJson('config.json', {});
+  expect((await payloadFacts(broken, payload.path)).findings).toMatchObject([
+    { severity: 'note', subject: 'payload' },
+  ]);
 });
 
 describe('whatever lies in a payload', () => {
