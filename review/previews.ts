@@ -69,7 +69,7 @@ async function setUp(folder: string, toolchain: Toolchain): Promise<Pulumi> {
 async function previewOf(pulumi: Pulumi, folder: string, stack: string): ReturnType<Pulumi> {
   const secrets = await writeStackFile(folder, stack);
   const steps = [
-    ['stack', 'init', stack],
+    ['stack', 'init'],
     ...secrets.map((name) => [
       'config',
       'set',

@@ -105,7 +105,7 @@ async function writeCatalogue(folder: string, shapes: number): Promise<string> {
           reasoningParser: 'glm47',
         },
         payload: { folder: `payload-${index}`, quantization: 'auto-round' },
-        environment: { PYTORCH_CUDA_ALLOC_CONF: 'expandable_segments:True', SHAPE: `of ${shapes}, ${index}` },
+        environment: { VLLM_ENGINE_READY_TIMEOUT_S: '1800', SHAPE: `of ${shapes}, ${index}` },
         limits: { memlock: 'infinity' },
         deadlines: { boot: '25 min' },
       },
