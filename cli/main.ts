@@ -47,6 +47,13 @@ const commands: Readonly<Record<string, Command>> = {
     run: async ({ folder, operands: [stack = ''] }) =>
       (await import('./preflight.ts')).preflight(folder, stack),
   },
+  'image learn': {
+    operands: '<stack>',
+    summary: "asks a shape's pinned image for its flags and parsers, on its host, and writes them to images/",
+    least: 1,
+    most: 1,
+    run: async ({ folder, operands: [stack = ''] }) => (await import('./image.ts')).learn(folder, stack),
+  },
   rollback: {
     operands: '[<host>]',
     summary: 'back to the release that held the slot before, without its stack',

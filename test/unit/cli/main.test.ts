@@ -77,6 +77,7 @@ describe('the command line', () => {
     [['statsu'], 'did you mean "status"'],
     [['release', 'forgiv', 'abc'], 'did you mean "release forgive"'],
     [['release'], 'did you mean "release forgive"'],
+    [['image', 'lern', 'a'], 'did you mean "image learn"'],
     [['preflight'], 'usage: slot preflight <stack>'],
     [['preflight', 'a', 'b'], 'usage: slot preflight <stack>'],
     [['plan', 'a', '--json'], 'slot plan has no --json'],
