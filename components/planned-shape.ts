@@ -12,9 +12,8 @@ import { knowledgeOf } from '../shape/engines/image-knowledge.ts';
 import type { HostConfig } from '../shape/host.ts';
 import type { Model } from '../shape/model.ts';
 import { planRelease } from '../shape/plan.ts';
-import { allOf, type Problem, shorten } from '../shape/problems.ts';
+import { allOf, type Problem } from '../shape/problems.ts';
 import type { Release } from '../shape/release.ts';
-import { nameSchema } from '../shape/text.ts';
 import { readTemplates } from '../templates/templates.ts';
 import { imageFiles } from './image-files.ts';
 import {
@@ -164,14 +163,13 @@ function absentPatch(file: string, name: string): Problem {
 function modelOf(projectFolder: string, shapeFile: string, name: string | undefined): Model | undefined {
   if (name === undefined) return undefined;
   const file = `models/${name}.yaml`;
-  // A name that is none is told of as such.
-  const text = nameSchema.safeParse(name).success ? textOf(join(projectFolder, file)) : undefined;
+  const text = textOf(join(projectFolder, file));
   if (text !== undefined) return loadModel(file, text);
   throw new ConfigurationError([
     {
       file: shapeFile,
       key: 'slot:shape.model',
-      value: shorten(name),
+      value: name,
       limit: 'must be the name of a file in models/',
       remedy: `write ${file}, or leave the key out`,
     },

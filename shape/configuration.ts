@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { apiKeyVariables } from './engines/api-key.ts';
 import { type ImageKnowledge, imageKnowledgeSchema } from './engines/image-knowledge.ts';
 import { type HostConfig, hostSchema } from './host.ts';
 import { type Model, modelFileSchema } from './model.ts';
@@ -6,8 +7,8 @@ import { at, loginTo, optionsFor } from './operator-supplied.ts';
 import { ConfigurationError, type Path, type Problem, shorten, spell } from './problems.ts';
 import { namesBelow, nearest, unknownKeyRemedy } from './schema-keys.ts';
 import { type ShapeConfig, shapeSchema, variableSchema } from './shape.ts';
-import { type Fault, readStrictYaml, type StrictYaml } from './strict-yaml.ts';
-import { nonEmptyLineSchema } from './text.ts';
+import { type Fault, isTooDeep, mostLevels, readStrictYaml, type StrictYaml } from './strict-yaml.ts';
+import { nameSchema, nonEmptyLineSchema } from './text.ts';
 import { dataOf, draftOf, type Subject, type Validated, validate } from './validation.ts';
 
 export { ConfigurationError, type Problem } from './problems.ts';
@@ -104,25 +105,31 @@ export function openStackFile(file: string, text: string): Source {
   };
 }
 
-/** The values that Pulumi hands over, instead of a text. */
+/**
+ * The values that Pulumi hands over, instead of a text.
+ *
+ * @throws ConfigurationError where they are nested so deeply that nothing can be said of them
+ */
 export function openValues(
   file: string,
   config: Readonly<Record<string, unknown>>,
   secretKeys: readonly string[],
 ): Source {
+  if (isTooDeep(config)) {
+    const limit = `must not be nested over ${mostLevels} levels`;
+    throw new ConfigurationError([{ file, key: 'config', value: undefined, limit, remedy: 'flatten it' }]);
+  }
   return { file, config, secretKeys, problems: [], sourceAt: () => undefined };
 }
 
 /** The files that a shape refers to, whatever else is wrong with it. */
 export function companionsOf({ config }: Source): Companions {
-  const textAt = (path: Path): string | undefined => {
-    const found = at(config, path);
-    return typeof found === 'string' && found !== '' ? found : undefined;
-  };
+  const textAt = (schema: z.ZodType<string>, path: Path): string | undefined =>
+    schema.safeParse(at(config, path)).data;
   return {
-    host: textAt(['slot:shape', 'host']),
-    hostsFolder: textAt(['slot:hostsFolder']),
-    model: textAt(['slot:shape', 'model']),
+    host: textAt(nameSchema, ['slot:shape', 'host']),
+    hostsFolder: textAt(nonEmptyLineSchema, ['slot:hostsFolder']),
+    model: textAt(nameSchema, ['slot:shape', 'model']),
   };
 }
 
@@ -346,7 +353,11 @@ function secretsProblems({ file, config, secretKeys }: Source): readonly Problem
   ) {
     return [problem('slot:secrets', 'must be a map of encrypted values', `set each: ${set('<variable>')}`)];
   }
-  const named = keysOf(at(config, ['slot:shape', 'secrets']));
+  const hasApiKey = at(config, ['slot:shape', 'engine', 'apiKey']) !== undefined;
+  const named = [
+    ...keysOf(at(config, ['slot:shape', 'secrets'])),
+    ...(hasApiKey ? [apiKeyVariables.vllm] : []),
+  ];
   const isDecrypted = secretKeys.includes('slot:secrets');
   return Object.keys(values).flatMap((name, index) => {
     // A name that cannot be one may be a value in the wrong place.

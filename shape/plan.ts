@@ -163,7 +163,9 @@ function misfits(host: HostConfig, shape: ShapeConfig, shortName: string, file: 
     const limit = `must be ${host.name}, the name of the host that was read`;
     problems.push({ file, key: 'slot:shape.host', value: shape.host, limit, remedy: 'name the right one' });
   }
-  for (const variable of Object.keys(shape.secrets).filter((name) => name in shape.environment)) {
+  for (const variable of Object.keys(shape.secrets).filter((name) =>
+    Object.hasOwn(shape.environment, name),
+  )) {
     const limit = 'must not be in slot:shape.environment as well';
     const remedy = 'a variable has one value: take it out of one of them';
     problems.push({ file, key: `slot:shape.secrets.${variable}`, value: undefined, limit, remedy });

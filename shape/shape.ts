@@ -46,7 +46,7 @@ const notVariable = 'must be the name of a variable: A-Z a-z 0-9 _, not a digit 
 
 export const variableSchema = z
   .string()
-  .regex(/^(?!__proto__$)[A-Za-z_][A-Za-z0-9_]*$/, notVariable)
+  .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, notVariable)
   .register(forms, { name: 'variable', limit: notVariable, examples: ['PYTORCH_CUDA_ALLOC_CONF'] });
 
 /** `slot:shape` of `Pulumi.<shape>.yaml`: a complete description of what is served. */

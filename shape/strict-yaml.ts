@@ -24,7 +24,7 @@ export interface StrictYaml {
 const mostBytes = 256 * 1024;
 
 /** The deepest key of a shape has eight levels, counted from the file; a map for the engine may add some. */
-const mostLevels = 32;
+export const mostLevels = 32;
 
 /** What Pulumi's reader refuses, or takes for the end of a line as other readers do not. */
 const unreadable =
@@ -179,6 +179,18 @@ class Reader {
     this.faults.push({ path, source, limit, remedy, isWord: false });
     return null;
   }
+}
+
+/** Whether a value is nested over {@link mostLevels}; without recursion, which it would overflow. */
+export function isTooDeep(value: unknown): boolean {
+  let level = [value];
+  for (let depth = 0; level.length > 0; depth += 1) {
+    if (depth > mostLevels) return true;
+    level = level.flatMap((inner) =>
+      inner !== null && typeof inner === 'object' ? Object.values(inner) : [],
+    );
+  }
+  return false;
 }
 
 export function quote(source: string): string {

@@ -24,16 +24,17 @@ export type Validated<T> =
   | { readonly data?: never; readonly problems: readonly Problem[] };
 
 export function validate<S extends z.ZodType>(schema: S, subject: Subject): Validated<z.output<S>> {
-  const secrets = secretsIn(subject.value).map((path) => secretProblem(subject, path));
+  const refused = refusedKeys(subject);
   const result = schema.safeParse(subject.value);
-  if (result.success && secrets.length === 0) return { data: result.data };
-  const secretKeys = new Set(secrets.map(({ key }) => key));
-  const isSecret = (path: Path): boolean =>
+  if (result.success && refused.length === 0) return { data: result.data };
+  const keys = new Set(refused.map(({ key }) => key));
+  const isBelowRefused = (path: Path): boolean =>
     [...path.keys(), path.length].some((length) =>
-      secretKeys.has(spell(rootOf(subject.kind), path.slice(0, length))),
+      keys.has(spell(rootOf(subject.kind), path.slice(0, length))),
     );
-  const issues = result.success ? [] : result.error.issues.filter(({ path }) => !isSecret(path));
-  return { problems: [...secrets, ...issues.flatMap((issue) => problemsOf(issue, schema, subject))] };
+  const issues = result.success ? [] : result.error.issues;
+  const problems = issues.filter(({ path }) => !isBelowRefused(path));
+  return { problems: [...refused, ...problems.flatMap((issue) => problemsOf(issue, schema, subject))] };
 }
 
 /** The subject with placeholders for what only the operator can supply, and what of that is missing. */
@@ -191,22 +192,33 @@ function plain(value: unknown): string {
   return String(value);
 }
 
-/** Paths of what `pulumi config set --secret` writes. */
-function secretsIn(value: unknown, path: Path = []): readonly Path[] {
-  if (value === null || typeof value !== 'object') return [];
-  if (Object.hasOwn(value, 'secure')) return [path];
-  const entries = Array.isArray(value) ? [...value.entries()] : Object.entries(value);
-  return entries.flatMap(([key, inner]) => secretsIn(inner, [...path, key]));
-}
-
-function secretProblem({ file, kind }: Subject, path: Path): Problem {
-  return {
-    file,
-    key: spell(rootOf(kind), path),
-    value: undefined,
-    limit: 'must not be a secret: it would reach the state and the unit file in plain text',
-    remedy: kind === 'host' ? 'name the ssh key by agent or path' : 'leave it out',
+/** What no schema sees: secrets, as `pulumi config set --secret` writes them, and keys that zod passes over. */
+function refusedKeys(subject: Subject): readonly Problem[] {
+  const { file, kind, value } = subject;
+  const look = (inner: unknown, path: Path): readonly Problem[] => {
+    if (inner === null || typeof inner !== 'object') return [];
+    const refuse = (at: Path, limit: string, remedy: string): readonly Problem[] => [
+      { file, key: spell(rootOf(kind), at), value: undefined, limit, remedy },
+    ];
+    if (Object.hasOwn(inner, 'secure')) {
+      return refuse(
+        path,
+        'must not be a secret: it would reach the state and the unit file in plain text',
+        kind === 'host' ? 'name the ssh key by agent or path' : 'leave it out',
+      );
+    }
+    const entries = Array.isArray(inner) ? [...inner.entries()] : Object.entries(inner);
+    return entries.flatMap(([key, below]) =>
+      key === '__proto__'
+        ? refuse(
+            [...path, key],
+            'must not be a key: JavaScript has a meaning of its own for it',
+            'write another key',
+          )
+        : look(below, [...path, key]),
+    );
   };
+  return look(value, []);
 }
 
 /** @throws ConfigurationError with all problems, if there are any */

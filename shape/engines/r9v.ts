@@ -46,23 +46,23 @@ export const r9vSchema = z.strictObject({
 });
 export type R9vConfig = z.infer<typeof r9vSchema>;
 
-const placeholder =
-  /\{(payload|port|maxModelLength|servedNames|servedName|publicName|state:([a-z0-9_.-]+))\}/g;
+const placeholder = /\{(payload|port|maxModelLength|servedNames|servedName|publicName|state:[a-z0-9_.-]+)\}/g;
 
 export function invokeR9v(engine: R9vConfig, place: EnginePlace): EngineInvocation {
   const servedNames = [engine.servedName, ...place.publicNames];
-  const values: Readonly<Record<string, string | undefined>> = {
-    payload: place.payload,
-    port: String(place.port),
-    maxModelLength: String(engine.maxModelLength),
-    servedName: engine.servedName,
-    publicName: place.publicNames[0],
-    servedNames: servedNames.join(','),
-  };
+  const values = new Map<string, string | undefined>([
+    ['payload', place.payload],
+    ['port', String(place.port)],
+    ['maxModelLength', String(engine.maxModelLength)],
+    ['servedName', engine.servedName],
+    ['publicName', place.publicNames[0]],
+    ['servedNames', servedNames.join(',')],
+    ...Object.entries(place.state).map(([name, path]): [string, string] => [`state:${name}`, path]),
+  ]);
   const faults: EngineFault[] = [];
   const filled = engine.arguments.map((argument, index) =>
-    argument.replaceAll(placeholder, (written, name: string, state: string | undefined) => {
-      const value = state === undefined ? values[name] : place.state[state];
+    argument.replaceAll(placeholder, (written, name: string) => {
+      const value = values.get(name);
       if (value === undefined) faults.push(unfilled(`arguments[${index}]`, argument, written));
       return value ?? written;
     }),
