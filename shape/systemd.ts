@@ -35,6 +35,9 @@ const escapes: Readonly<Record<string, string>> = {
   "'": "'",
 };
 
+/** What means something of its own in a line: escapes, blanks, quotes; and other text. */
+const wordParts = /(?:\\x[0-9A-Fa-f]{2})+|\\.?|\s+|["']|[^\\\s"']+/gsu;
+
 /**
  * The words that a program gets of an Exec line, without its prefix characters: the inverse of `encodeWord`.
  * `variables` are those that systemd may fill in.
@@ -52,11 +55,11 @@ export function decodeWords(
     if (word !== undefined) words.push(filledIn(word, variables));
     word = undefined;
   };
-  for (const [part = ''] of line.matchAll(/(?:\\x[0-9A-Fa-f]{2})+|\\.?|[^\\]/gsu)) {
+  for (const [part = ''] of line.matchAll(wordParts)) {
     if (part.startsWith('\\')) word = (word ?? '') + unescaped(part);
     else if (part === quote) quote = undefined;
     else if (quote !== undefined) word += part;
-    else if (/\s/.test(part)) end();
+    else if (/^\s/.test(part)) end();
     else if (part === '"' || part === "'") {
       quote = part;
       word ??= '';

@@ -1,4 +1,4 @@
-import type { Release } from './release.ts';
+import { perRelease } from './per-release.ts';
 import { decodeWords, logicalLines } from './systemd.ts';
 
 /** A line of a unit, its value as written. */
@@ -35,16 +35,8 @@ export interface UnitText {
 /** What systemd fills in at each start; it says nothing of the shape. */
 const variables = { INVOCATION_ID: '<invocation>' };
 
-const read = new WeakMap<Release, UnitText>();
-
 /** The release's unit, read once. */
-export function unitTextOf(release: Release): UnitText {
-  const known = read.get(release);
-  if (known !== undefined) return known;
-  const unit = readUnit(release.unit);
-  read.set(release, unit);
-  return unit;
-}
+export const unitTextOf = perRelease(({ unit }) => readUnit(unit));
 
 export function readUnit(text: string): UnitText {
   const directives = directivesIn(text);

@@ -1,10 +1,11 @@
 import { type RenderedArguments, renderedArguments } from '../engines/rendered-arguments.ts';
+import { perRelease } from '../per-release.ts';
 import type { Release } from '../release.ts';
 
 /** Arguments of an engine of kind vLLM; undefined: it is of another kind, whose flags mean other things. */
-export function vllmArguments(release: Release): RenderedArguments | undefined {
-  return release.engineKind === 'vllm' ? renderedArguments(release.arguments) : undefined;
-}
+export const vllmArguments = perRelease((release): RenderedArguments | undefined =>
+  release.engineKind === 'vllm' ? renderedArguments(release.arguments) : undefined,
+);
 
 /** By the shape's `model`; a shape that names none is known by the names of its payload and what it serves. */
 export function isOfFamily(release: Release, family: 'glm' | 'qwen'): boolean {

@@ -1,5 +1,5 @@
 import { type RenderedArguments, renderedArguments } from '../engines/rendered-arguments.ts';
-import type { Release } from '../release.ts';
+import { perRelease } from '../per-release.ts';
 
 /** One thing that a release sets, by argument, by a key of an argument's JSON, or by variable. */
 export interface Setting {
@@ -15,13 +15,13 @@ export interface Setting {
 const off = /^(?:0|false|off|no|none|null|disabled?)$/i;
 
 /** All settings of a release; the values of its secrets are not among them. */
-export function settingsOf(release: Release): readonly Setting[] {
+export const settingsOf = perRelease((release): readonly Setting[] => {
   const words = renderedArguments(release.arguments);
   return [
     ...words.flags.flatMap((flag) => settingsOfFlag(flag, words)),
     ...Object.entries(release.environment).map(([name, value]) => setting(name, name, value, value !== '')),
   ];
-}
+});
 
 function settingsOfFlag(flag: string, words: RenderedArguments): readonly Setting[] {
   const value = words.values(flag as `--${string}`).join(' ');
