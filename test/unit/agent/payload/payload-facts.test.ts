@@ -436,7 +436,7 @@ describe('whatever lies in a payload', () => {
         const { facts } = await look();
         if (facts !== null) expect(payloadFactsSchema.safeParse(facts).success).toBe(true);
       }),
-      { numRuns: 200 },
+      { numRuns: 100 },
     );
   });
 
