@@ -1,4 +1,5 @@
 import { renderedArguments } from '../engines/rendered-arguments.ts';
+import { perRelease } from '../per-release.ts';
 import type { Release } from '../release.ts';
 
 /** What a vLLM shape asks of memory. */
@@ -22,7 +23,7 @@ export interface MemoryDemand {
 }
 
 /** Undefined where the engine is none of vLLM's. */
-export function demandOf(release: Release): MemoryDemand | undefined {
+export const demandOf = perRelease((release): MemoryDemand | undefined => {
   if (release.engineKind !== 'vllm') return undefined;
   const flags = renderedArguments(release.arguments);
   return {
@@ -36,7 +37,7 @@ export function demandOf(release: Release): MemoryDemand | undefined {
     kvCapLifted: release.patches.some(liftsKvCap),
     speculation: speculationOf(flags.value('--speculative-config'), flags.object('--speculative-config')),
   };
-}
+});
 
 function liftsKvCap({ target, diffs }: Release['patches'][number]): boolean {
   return target.endsWith('/gpu_worker.py') && diffs.some(({ name }) => name.includes('kv-cap'));
