@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import type { Form } from './forms.ts';
 import {
   at,
   type FileKind,
@@ -83,15 +84,19 @@ function problemsOf(issue: z.core.$ZodIssue, schema: z.ZodType, subject: Subject
   }
   const found = at(value, issue.path);
   const isMissing = found === undefined || (found === null && typeof issue.path.at(-1) === 'string');
-  if (isMissing && !mayBeLeftOut(schema, issue.path, value)) return missingProblems(issue.path, subject);
+  if (isMissing && !mayBeLeftOut(schema, issue.path, value)) {
+    // Of a union the message says what may stand there.
+    return missingProblems(issue.path, subject, issue.code === 'invalid_union' ? issue.message : undefined);
+  }
   const written = subject.sourceAt(issue.path) ?? plain(found);
+  const form = formAt(schema, issue.path, value);
   return [
     {
       file,
       key: spell(root, issue.path),
       value: mayBeSecret(issue) ? undefined : shorten(found === null ? 'empty' : written),
-      limit: limitOf(issue),
-      remedy: remedyOf(issue, schema, subject, found, written),
+      limit: form?.remedy === undefined ? limitOf(issue) : form.limit,
+      remedy: remedyOf(issue, subject, form, found, written),
     },
   ];
 }
@@ -103,22 +108,19 @@ function mayBeSecret(issue: z.core.$ZodIssue): boolean {
 
 function remedyOf(
   issue: z.core.$ZodIssue,
-  schema: z.ZodType,
   subject: Subject,
+  form: Form | undefined,
   found: unknown,
   written: string,
 ): string {
-  const { kind, value } = subject;
   const stated = issue.code === 'custom' ? issue.params?.remedy : undefined;
   if (typeof stated === 'string') return stated;
   if (found === null) return 'write a value, or take it out';
-  const supplied = howToSupply(kind, issue.path, subject);
-  const form = formAt(schema, issue.path, value);
   if (form?.remedy !== undefined) return form.remedy;
   if (issue.code === 'invalid_type' && issue.expected === 'string' && typeof found !== 'object')
     return `quote it: ${quote(written)}`;
   if (isNumberAsText(issue, found)) return `write it without quotes: ${written}`;
-  return supplied ?? remedyFor(issue.path, subject, form?.examples[0]);
+  return remedyFor(issue.path, subject);
 }
 
 function isNumberAsText(issue: z.core.$ZodIssue, found: unknown): boolean {
@@ -131,29 +133,24 @@ function isNumberAsText(issue: z.core.$ZodIssue, found: unknown): boolean {
 }
 
 /** A missing map is asked for by what it must hold. */
-function missingProblems(path: Path, subject: Subject): readonly Problem[] {
+function missingProblems(path: Path, subject: Subject, limit?: string): readonly Problem[] {
   const below = suppliedBelow(subject.kind, path);
-  return (below.length === 0 ? [path] : below).map((missing) => missingProblem(missing, subject));
+  return (below.length === 0 ? [path] : below).map((missing) => missingProblem(missing, subject, limit));
 }
 
-function missingProblem(path: Path, subject: Subject): Problem {
-  return {
-    file: subject.file,
-    key: spell(rootOf(subject.kind), path),
-    value: undefined,
-    limit: 'is required',
-    remedy: howToSupply(subject.kind, path, subject) ?? remedyFor(path, subject),
-  };
+function missingProblem(path: Path, subject: Subject, limit = 'is required'): Problem {
+  const key = spell(rootOf(subject.kind), path);
+  return { file: subject.file, key, value: undefined, limit, remedy: remedyFor(path, subject) };
 }
 
-function remedyFor(path: Path, { kind, file }: Subject, example = '<value>'): string {
-  if (rootOf(kind) === '') return example === '<value>' ? 'write it there' : `write it like ${example}`;
-  return `set it: pulumi config set --path '${spell(rootOf(kind), path)}' ${quoted(example)} ${optionsFor(file)}`;
-}
-
-/** For a shell, where it needs that. */
-function quoted(word: string): string {
-  return /^[\w./:<>-]+$/.test(word) ? word : `'${word}'`;
+function remedyFor(path: Path, subject: Subject): string {
+  const { kind, file } = subject;
+  if (kind === 'model') return 'write it there';
+  const key = spell(rootOf(kind), path);
+  return (
+    howToSupply(kind, path, subject) ??
+    `set it: pulumi config set --path '${key}' <value> ${optionsFor(file)}`
+  );
 }
 
 /** The key of a stack file below which the value lies; empty for a file that is the value as a whole. */

@@ -408,8 +408,12 @@ function mutated({
   const text = written(changedBy(wanted, content)).trimStart();
   return {
     stack,
-    text: done.reduce((made, { kind, place, pick }) => damages[kind]?.(made, place, pick) ?? made, text),
+    text: damaged(done, text),
   };
+}
+
+function damaged(steps: readonly Step[], text: string): string {
+  return steps.reduce((made, { kind, place, pick }) => damages[kind]?.(made, place, pick) ?? made, text);
 }
 
 function planned(file: StackFile, stack: string): readonly string[] {
@@ -487,6 +491,66 @@ describe('a thousand damaged values that Pulumi hands over', () => {
     let deep: unknown = 1;
     for (let level = 0; level < 100_000; level += 1) deep = { deep };
     expect(endOf(() => openValues('Pulumi.x.yaml', { 'slot:shape': deep }, []))).toBe('refused');
+  });
+});
+
+describe('whatever stands below slot:secrets', () => {
+  const canary = fc.constantFrom(
+    'canary',
+    'canary\ncanary',
+    '"canary',
+    "can'ary canary",
+    '*canary',
+    '!canary',
+  );
+  const tree = fc.letrec((tie) => ({
+    value: fc.oneof(
+      { maxDepth: 4 },
+      canary,
+      fc.constantFrom(null, 7, true),
+      fc.array(tie('value'), { maxLength: 3 }),
+      fc.dictionary(fc.constantFrom('HF_TOKEN', 'secure', 'insecure', 'A-B', 'canary-'), tie('value'), {
+        maxKeys: 3,
+      }),
+    ),
+  })).value;
+
+  const toldOf = (act: () => unknown): string => {
+    try {
+      act();
+      return '';
+    } catch (error) {
+      return `${String(error)}${JSON.stringify(error)}`;
+    }
+  };
+
+  it.each([0, 1, 2, 3, 4])('is never repeated, also where the file is damaged (%i damages)', (most) => {
+    const steps = fc.array(step(Object.keys(damages)), { minLength: most, maxLength: most });
+    fc.assert(
+      fc.property(tree, steps, (values, done) => {
+        const { content } = whole[1] as (typeof whole)[number];
+        // Below the shape, so that what is cut or moved of it stays there.
+        const text = written({ config: content.config }).trimStart();
+        const below = damaged(done, `  slot:secrets:${written(values, '    ')}`);
+        fc.pre(below.startsWith('  slot:secrets:') && !/^ {0,2}\S*canary/m.test(below.slice(15)));
+        expect(toldOf(() => load(openStackFile('Pulumi.glm.yaml', text + below)))).not.toContain('canary');
+      }),
+      { numRuns: 200, seed: 4 },
+    );
+  });
+
+  it('is never repeated where Pulumi hands it over decrypted', () => {
+    fc.assert(
+      fc.property(tree, fc.boolean(), (values, isMarked) => {
+        const { content } = whole[1] as (typeof whole)[number];
+        const config = { ...content.config, 'slot:secrets': values };
+        const told = toldOf(() =>
+          load(openValues('Pulumi.glm.yaml', config, isMarked ? ['slot:secrets'] : [])),
+        );
+        expect(told).not.toContain('canary');
+      }),
+      { numRuns: 500, seed: 4 },
+    );
   });
 });
 
