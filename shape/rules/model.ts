@@ -31,24 +31,25 @@ export const glmKvCacheFp8: Rule = {
 
 /**
  * The methods whose experts the engine can offload. The runbook names the path of INC (AutoRound) alone, but the shape
- * in production since 2026-10-01 offloads the experts of an FP8 payload.
+ * in production since 2026-10-01 offloads the experts of an FP8 payload of Qwen.
  */
-const offloadable = ['auto-round', 'inc', 'fp8'];
+const offloadable = ['auto-round', 'inc'];
+const offloadableOfQwen = [...offloadable, 'fp8'];
 
 export const expertOffloadQuantization: Rule = {
   id: 'expert-offload-quantization',
   severity: 'refuse',
   reason:
-    'only the path of INC (AutoRound), and FP8 in production, has a recipe to offload experts; a compressed-tensors checkpoint does not fit 64 GiB of GPU memory',
+    'only the path of INC (AutoRound), and with Qwen that of FP8, has a recipe to offload experts; a compressed-tensors checkpoint does not fit 64 GiB of GPU memory',
   evidence: 'runbook of the endpoint: the 182 GiB dealignai/GLM-5.3-Flash-CYBERSECURITY-W4A16',
-  remedy:
-    'serve a payload whose config.json has quant_method auto-round, inc or fp8, or do without expertOffload',
+  remedy: 'serve a payload whose config.json has quant_method auto-round or inc, or do without expertOffload',
   examine: ({ release, measured }) => {
     if (!offloadsExperts(release)) return undefined;
     if (measured?.quantization === null) return 'expert offload of a payload without quant_method';
     const method = measured?.quantization ?? release.review?.quantization;
     const methods = [method, vllmArguments(release)?.value('--quantization')];
-    const other = methods.find((known) => known !== undefined && !offloadable.includes(known));
+    const good = isOfFamily(release, 'qwen') ? offloadableOfQwen : offloadable;
+    const other = methods.find((known) => known !== undefined && !good.includes(known));
     return other && `expert offload of a payload with quantization ${other}`;
   },
 };

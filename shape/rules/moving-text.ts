@@ -7,6 +7,7 @@ import type { Rule } from './rule.ts';
 const movingText: readonly (readonly [what: string, RegExp])[] = [
   ['a time', /\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d/],
   ['a time', /\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? .{3,12} \d\d:\d\d:\d\d/],
+  ['a time', /\b20\d\d[01]\d[0-3]\dT\d{4,6}Z?\b/],
   ['a UUID', /(?<!GPU-)\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b/i],
   ['a temporary path', /\/tmp\/tmp[._-]?\w{6,}/],
   ['an id of 64 digits', /\b[0-9a-f]{64}\b/],

@@ -3,7 +3,8 @@ import { textsOf } from './release-texts.ts';
 import type { Rule } from './rule.ts';
 import { settingsOf } from './settings.ts';
 
-const secretVariable = /(?:^|_)(?:TOKEN|KEY|APIKEY|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?)$/i;
+const secretVariable =
+  /(?:^|_)(?:TOKEN|KEY|PASS|PAT)$|(?:APIKEY|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?)$/i;
 const secretArgument =
   /(?:^|[._])(?:api_?key|(?:hf|auth|access|api|bearer)_token|password|passwd|passphrase|secret(?:_key)?)$/;
 
@@ -18,6 +19,7 @@ const shapes: readonly (readonly [what: string, RegExp])[] = [
   ['a signed token', /\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\./],
   ['a private key', /-----BEGIN [A-Z ]*PRIVATE KEY-----/],
   ['a bearer token', /\bBearer [A-Za-z0-9._~+/-]{8,}/],
+  ['a login', /\bAuthorization: ?Basic /i],
   ['a URL with a password', /:\/\/[^\s/:@"']*:[^\s/@"']+@/],
 ];
 

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -124,5 +125,30 @@ describe('an experiment', () => {
   it('is where one does', () => {
     writeFileSync(join(folder, 'experiments', 'Pulumi.x.yaml'), faulty);
     expect(judged('x')).toMatchObject({ isGood: true, isExperiment: true });
+  });
+});
+
+describe('npm run policy', () => {
+  const program = fileURLToPath(new URL('../../../policy/stack-files.ts', import.meta.url));
+  const run = (on: string) => spawnSync(process.execPath, [program, on], { encoding: 'utf8' });
+
+  it('prints a line for each stack and ends well where all is as it must be', () => {
+    const { status, stdout } = run(project);
+    for (const stack of ['dankserver', 'glm-w4a16', 'glm-mtp4']) {
+      expect(stdout).toMatch(new RegExp(`^(?:passes|as recorded) +${stack} `, 'm'));
+    }
+    expect(status).toBe(0);
+  });
+
+  it('fails on a shape that is refused, and says by which rule and why', () => {
+    write('glm', faulty);
+    const { status, stdout } = run(folder);
+    expect(status).toBe(1);
+    expect(stdout).toMatch(/^FAILS +glm +refused by glm-kv-cache-fp8/m);
+    expect(stdout).toContain('why: ');
+  });
+
+  it('fails where there is nothing to judge', () => {
+    expect(run(join(folder, 'experiments')).status).toBe(1);
   });
 });

@@ -67,6 +67,11 @@ export const cases: RuleCases = {
       { what: 'a payload that is not quantized', release: glm({}), measured: { quantization: null } },
       { what: 'gptq', release: glm({}), measured: { quantization: 'gptq' } },
       {
+        what: 'FP8 of a model that is not in production with it',
+        release: glm({}),
+        measured: { quantization: 'fp8' },
+      },
+      {
         what: 'a payload that is another than it is to be',
         release: planned('glm-w4a16', { shape: { payload: { quantization: 'auto-round' } } }),
         measured: { quantization: 'compressed-tensors' },
@@ -74,7 +79,7 @@ export const cases: RuleCases = {
       { what: 'the flag', release: extra('--quantization', 'compressed-tensors') },
     ],
     silent: [
-      { what: 'the FP8 payload in production', release: glm({}), measured: { quantization: 'fp8' } },
+      { what: 'the FP8 payload in production', release: qwen({}), measured: { quantization: 'fp8' } },
       { what: 'auto-round', release: glm({}), measured: { quantization: 'auto-round' } },
       { what: 'inc', release: glm({}), measured: { quantization: 'inc' } },
       {

@@ -181,7 +181,8 @@ export const cases: RuleCases = {
   'no-secret-in-unit': {
     fires: [
       { what: 'a variable', release: variables({ HF_TOKEN: 'abcdef' }), found: 'HF_TOKEN holds a value' },
-      { what: 'a password', release: variables({ PROXY_PASSWORD: 'hunter2' }) },
+      { what: 'a password', release: variables({ PGPASSWORD: 'hunter2' }) },
+      { what: 'a login', release: variables({ HEADERS: 'Authorization: Basic dXNlcjpwdw==' }) },
       { what: 'a key by its name in lower case', release: variables({ openai_api_key: 'x-y' }) },
       { what: 'an argument', release: extra('--api-key', 'letmein'), found: '--api-key holds a value' },
       { what: 'an argument in one word', release: extra('--hf-token=abc') },
@@ -223,6 +224,7 @@ export const cases: RuleCases = {
         found: 'a time',
       },
       { what: 'a time in words', release: changed('[Unit]', '# Sun Nov 29 19:00:41 UTC 2026\n[Unit]') },
+      { what: 'a time in a name', release: variables({ RUN: 'run-20261129T190041Z' }) },
       {
         what: 'a UUID',
         release: variables({ RUN: '0b5e7c52-6f2f-4c0a-9c7b-0f6b1f3a9d11' }),
