@@ -76,20 +76,27 @@ export function plannedShape(projectFolder: string, stack: string): PlannedShape
 export function draftedShape(projectFolder: string, stack: string): DraftedShape {
   const source = stackSource(projectFolder, stack);
   const { host: name, hostsFolder = '.', model: modelName } = companionsOf(source);
-  const [drafted, hostDraft, model] = allOf(
-    () => draft(source, loginFor(projectFolder, source)),
-    () => (name === undefined ? undefined : draftedHost(resolve(projectFolder, hostsFolder), name)),
-    () => modelOf(projectFolder, source.file, modelName),
-  );
-  const file = asShape(drafted.file, stack);
-  const { host, missing } = present(hostDraft);
-  const patches = patchTexts(projectFolder, file.shape.patches);
-  const absent = file.shape.patches.filter((patch) => !patches.has(patch));
-  const shape = { ...file.shape, patches: file.shape.patches.filter((patch) => patches.has(patch)) };
-  return {
-    ...render(projectFolder, stack, { ...file, shape }, host, model),
-    missing: [...missing, ...drafted.missing, ...absent.map((patch) => absentPatch(source.file, patch))],
+  const missing: Problem[] = [];
+  const noting = <T extends { readonly missing: readonly Problem[] }>(drafted: T): T => {
+    missing.push(...drafted.missing);
+    return drafted;
   };
+  try {
+    const [hostDraft, drafted, model] = allOf(
+      () => (name === undefined ? undefined : noting(draftedHost(resolve(projectFolder, hostsFolder), name))),
+      () => noting(draft(source, loginFor(projectFolder, source))),
+      () => modelOf(projectFolder, source.file, modelName),
+    );
+    const file = asShape(drafted.file, stack);
+    const patches = patchTexts(projectFolder, file.shape.patches);
+    const absent = file.shape.patches.filter((patch) => !patches.has(patch));
+    missing.push(...absent.map((patch) => absentPatch(source.file, patch)));
+    const shape = { ...file.shape, patches: file.shape.patches.filter((patch) => patches.has(patch)) };
+    return { ...render(projectFolder, stack, { ...file, shape }, present(hostDraft).host, model), missing };
+  } catch (error) {
+    if (error instanceof ConfigurationError) throw new ConfigurationError([...error.problems, ...missing]);
+    throw error;
+  }
 }
 
 interface LoadedFiles {

@@ -174,6 +174,28 @@ describe('a shape with its files', () => {
     }
   });
 
+  it('is told as well what is missing in the files that are right', async () => {
+    await write('dankserver', { 'slot:host': { ...host, hostKey: undefined, gpus: undefined } });
+    await write('glm', { 'slot:shape': { ...shape, payload: {}, hots: 1 } });
+    expect(problemsOf(() => draftedShape(folder, 'glm')).map(({ key }) => key)).toEqual(
+      expect.arrayContaining([
+        'slot:shape.hots',
+        'slot:shape.payload.folder',
+        'slot:host.hostKey',
+        'slot:host.gpus',
+      ]),
+    );
+  });
+
+  it('is told what is missing where shape and host do not fit', async () => {
+    await write('dankserver', { 'slot:host': { ...host, hostKey: undefined } });
+    await write('glm', { 'slot:shape': { ...shape, state: { a: '/elsewhere' } } });
+    expect(problemsOf(() => draftedShape(folder, 'glm')).map(({ key }) => key)).toEqual([
+      'slot:shape.state.a',
+      'slot:host.hostKey',
+    ]);
+  });
+
   it('is told the login of its host where a command on it finds what is missing', async () => {
     await write('dankserver', { 'slot:host': { ...host, user: 'op', sshPort: 2222, hostKey: undefined } });
     await write('glm', {
