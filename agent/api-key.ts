@@ -17,5 +17,6 @@ export async function apiKey(outside: Outside, release: Release): Promise<string
   const environment = container && (await environmentOf(outside, container.State.Pid));
   const key = environment?.get(variable);
   if (key === undefined) throw new Error(`the engine's process has no ${variable} to ask it with`);
-  return key;
+  // llama.cpp takes several, joined by commas.
+  return release.engineKind === 'r9v' ? key.split(',')[0] : key;
 }

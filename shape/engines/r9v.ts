@@ -1,6 +1,8 @@
 import * as z from 'zod';
 import { nonEmptyLineSchema } from '../text.ts';
+import { occurrencesIn } from './command-line.ts';
 import { extraArgumentsSchema } from './extra-arguments.ts';
+import { flagValueSchema } from './flag-value.ts';
 import { imageSchema } from './image.ts';
 import type { EngineFault, EngineInvocation, EnginePlace } from './invocation.ts';
 import { llamaCommandLine } from './llama-command-line.ts';
@@ -16,7 +18,7 @@ export const r9vSchema = z.strictObject({
       "The image's own, as `podman image inspect --format '{{json .Config.Entrypoint}}'` shows it; preflight holds the " +
         'image to it before the old engine stops. Without it nothing is compared.',
     ),
-  servedName: nonEmptyLineSchema.describe('The name by which clients call the model.'),
+  servedName: flagValueSchema.describe('The name by which clients call the model.'),
   maxModelLength: z
     .int()
     .positive()
@@ -73,6 +75,15 @@ export function invokeR9v(engine: R9vConfig, place: EnginePlace): EngineInvocati
       value: undefined,
       limit: `must serve ${place.publicNames.join(', ')} as well: the host asks for it`,
       remedy: 'use {servedNames} or {publicName} where the engine takes its names',
+    });
+  }
+  const port = occurrencesIn(filled).find(({ name }) => name === '--port')?.values[0];
+  if (port !== undefined && port !== String(place.port)) {
+    faults.push({
+      key: 'arguments',
+      value: `--port ${port}`,
+      limit: `must listen on port ${place.port}, where the host's clients and checks ask`,
+      remedy: "write '{port}'",
     });
   }
   return {

@@ -1,9 +1,10 @@
 import * as z from 'zod';
 import { forms } from '../forms.ts';
 import { byteSizeSchema, durationSchema } from '../quantities.ts';
-import { absolutePathSchema, nameSchema, nonEmptyLineSchema } from '../text.ts';
+import { absolutePathSchema, nameSchema } from '../text.ts';
 import { apiKeyVariables } from './api-key.ts';
 import { extraArgumentsSchema } from './extra-arguments.ts';
+import { flagValueSchema } from './flag-value.ts';
 import { imageSchema } from './image.ts';
 import type { EngineFault, EngineInvocation, EnginePlace } from './invocation.ts';
 import { vllmCommandLine } from './vllm-command-line.ts';
@@ -31,7 +32,7 @@ const profilerSchema = z.strictObject({
 });
 
 const telemetrySchema = z.strictObject({
-  tracesEndpoint: nonEmptyLineSchema
+  tracesEndpoint: flagValueSchema
     .optional()
     .describe(
       'Where OpenTelemetry traces are sent, e.g. `grpc://localhost:4317` (`--otlp-traces-endpoint`); without it none are.',
@@ -51,7 +52,7 @@ const telemetrySchema = z.strictObject({
 export const vllmSchema = z.strictObject({
   kind: z.literal('vllm').describe('vLLM, or a fork of it.'),
   image: imageSchema.describe('Its entrypoint must be `vllm serve`, as that of the official images is.'),
-  servedName: nonEmptyLineSchema.describe(
+  servedName: flagValueSchema.describe(
     "The name by which clients call the model, and which answers and metrics carry; the host's `publicName` follows it.",
   ),
   tensorParallel: z
@@ -78,7 +79,7 @@ export const vllmSchema = z.strictObject({
     .gt(0)
     .lte(1)
     .describe("Part of each GPU's memory that the engine claims, 0 to 1 (`--gpu-memory-utilization`)."),
-  kvCacheDtype: nonEmptyLineSchema
+  kvCacheDtype: flagValueSchema
     .default('auto')
     .describe('Type of the KV cache (`--kv-cache-dtype`); `auto` is the type of the weights.'),
   kvCacheMemory: byteSizeSchema
@@ -105,13 +106,13 @@ export const vllmSchema = z.strictObject({
       'Whether the work on equal beginnings of prompts is kept (`--enable-prefix-caching`). Always said, because ' +
         'engines have changed their own default.',
     ),
-  toolParser: nonEmptyLineSchema
+  toolParser: flagValueSchema
     .optional()
     .describe(
       'Reads the tool calls of the model (`--tool-call-parser`, with `--enable-auto-tool-choice`). Without one the ' +
         'engine answers HTTP 400 to every request with tools.',
     ),
-  reasoningParser: nonEmptyLineSchema
+  reasoningParser: flagValueSchema
     .optional()
     .describe(
       'Tells the thinking from the answer (`--reasoning-parser`). Without one the thinking leaks into the answer.',
@@ -130,8 +131,8 @@ export const vllmSchema = z.strictObject({
   profiler: profilerSchema
     .optional()
     .describe(
-      "Makes `/start_profile` and `/stop_profile` write traces of torch's profiler (`--profiler-config`, vLLM 0.13 and " +
-        'later; before, the variables VLLM_TORCH_PROFILER_*, removed by 0.19); without it there are none.',
+      "Makes `/start_profile` and `/stop_profile` write traces of torch's profiler (`--profiler-config`, vLLM 0.15 and " +
+        'later; before, the variables VLLM_TORCH_PROFILER_*, which 0.19 no longer reads); without it there are none.',
     ),
   telemetry: telemetrySchema
     .prefault({})

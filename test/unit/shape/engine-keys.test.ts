@@ -204,6 +204,44 @@ describe('the shutdown timeout', () => {
   });
 });
 
+describe('what stands behind a flag', () => {
+  it.each(['servedName', 'kvCacheDtype', 'toolParser', 'reasoningParser'])(
+    'must not look like one: %s',
+    (key) => {
+      const text = completedFile('glm-w4a16').replace(
+        new RegExp(`^ {6}${key}: .*$`, 'm'),
+        `      ${key}: --port`,
+      );
+      expect(problemsOf(() => loadStackFile('Pulumi.glm-w4a16.yaml', text))).toEqual([
+        expect.stringContaining(`slot:shape.engine.${key} must be`),
+      ]);
+    },
+  );
+});
+
+describe('the arguments of R9V', () => {
+  const shape = suppliedShape('r9v-q8_0');
+  const withPort = (...port: string[]): Release => {
+    const words = ['--model', '{payload}', '--alias', '{servedNames}', ...port];
+    const engine = { ...shape.engine, arguments: words } as typeof shape.engine;
+    const input = { host: suppliedHost(), stack: 'r9v-q8_0', templates, patches: new Map<string, string>() };
+    return planRelease({ ...input, shape: { ...shape, engine } });
+  };
+
+  it.each([['--port', '{port}'], ['--port=7770'], []])('may listen where the host says: %s %s', (...port) => {
+    expect(problemsOf(() => withPort(...port))).toEqual([]);
+  });
+
+  it.each([['--port', '7771'], ['--port=8080'], ['--port', '7770x']])(
+    'must not listen elsewhere: %s %s',
+    (...port) => {
+      expect(problemsOf(() => withPort(...port))).toEqual([
+        expect.stringContaining('slot:shape.engine.arguments must listen on port 7770'),
+      ]);
+    },
+  );
+});
+
 describe('the entrypoint', () => {
   const r9v = suppliedShape('r9v-q8_0');
   const input = { host: suppliedHost(), stack: 'r9v-q8_0', templates, patches: new Map<string, string>() };

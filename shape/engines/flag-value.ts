@@ -1,0 +1,11 @@
+import * as z from 'zod';
+import { forms } from '../forms.ts';
+import { isOneLine } from '../text.ts';
+
+const notFlagValue = 'must be one line of well-formed text without NUL, not empty, and not begin with a dash';
+
+/** Text that stands behind a flag: with a dash in front the engine would read it as the next flag. */
+export const flagValueSchema = z
+  .string()
+  .refine((text) => isOneLine(text) && text !== '' && !text.startsWith('-'), notFlagValue)
+  .register(forms, { name: 'value of a flag', limit: notFlagValue, examples: ['glm47'], pattern: '^[^-]' });
