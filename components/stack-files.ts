@@ -14,7 +14,7 @@ import {
   type StackFile,
 } from '../shape/configuration.ts';
 import type { HostConfig } from '../shape/host.ts';
-import { at } from '../shape/operator-supplied.ts';
+import { at, unknownFile } from '../shape/operator-supplied.ts';
 import { nearest } from '../shape/schema-keys.ts';
 import { stacksIn } from './stack-list.ts';
 
@@ -48,7 +48,7 @@ export function handedSource(projectFolder: string, stack: string, { values, sec
     if (source !== undefined && isSame) return source;
   }
   if (beside !== undefined && beside.problems.length > 0) throw new ConfigurationError(beside.problems);
-  return openValues(stackFileName(stack), config, secretKeys);
+  return openValues(unknownFile(stack), config, secretKeys);
 }
 
 function ownKeysOf(config: unknown): readonly string[] {

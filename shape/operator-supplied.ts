@@ -108,15 +108,21 @@ export function howToSupply(kind: FileKind, path: Path, known: Known): string | 
   ].join('\n');
 }
 
+/** What stands for the name of a file that is not known: Pulumi does not say what `--config-file` it was given. */
+export function unknownFile(stack: string): string {
+  return `--config-file in place of Pulumi.${stack}.yaml`;
+}
+
 /** Options by which `pulumi config set` writes into this file. */
 export function optionsFor(file: string): string {
   const stack = `-s ${stackOf(file)}`;
+  if (file.startsWith('--config-file')) return `${stack} --config-file <file>`;
   return /(?:^|[\\/])experiments[\\/]/.test(file) ? `${stack} --config-file ${file}` : stack;
 }
 
 /** The stack of a file that is named as Pulumi names it. */
 function stackOf(file: string): string {
-  return /(?:^|[\\/])Pulumi\.([^\\/]+)\.ya?ml$/.exec(file)?.[1] ?? '<stack>';
+  return /(?:^|[\\/ ])Pulumi\.([^\\/]+)\.ya?ml$/.exec(file)?.[1] ?? '<stack>';
 }
 
 /** Keys whose values only the operator can give, e.g. `engine.image.digest`. */

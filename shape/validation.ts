@@ -88,7 +88,8 @@ function problemsOf(issue: z.core.$ZodIssue, schema: z.ZodType, subject: Subject
     // Of a union the message says what may stand there.
     return missingProblems(issue.path, subject, issue.code === 'invalid_union' ? issue.message : undefined);
   }
-  const written = subject.sourceAt(issue.path) ?? plain(found);
+  const source = subject.sourceAt(issue.path);
+  const written = source ?? plain(found);
   const form = formAt(schema, issue.path, value);
   return [
     {
@@ -96,7 +97,7 @@ function problemsOf(issue: z.core.$ZodIssue, schema: z.ZodType, subject: Subject
       key: spell(root, issue.path),
       value: mayBeSecret(issue) ? undefined : shorten(found === null ? 'empty' : written),
       limit: form?.remedy === undefined ? limitOf(issue) : form.limit,
-      remedy: remedyOf(issue, subject, form, found, written),
+      remedy: remedyOf(issue, subject, form, found, source),
     },
   ];
 }
@@ -111,19 +112,19 @@ function remedyOf(
   subject: Subject,
   form: Form | undefined,
   found: unknown,
-  written: string,
+  source: string | undefined,
 ): string {
   const stated = issue.code === 'custom' ? issue.params?.remedy : undefined;
   if (typeof stated === 'string') return stated;
   if (found === null) return 'write a value, or take it out';
   if (form?.remedy !== undefined) return form.remedy;
   if (issue.code === 'invalid_type' && issue.expected === 'string' && typeof found !== 'object')
-    return `quote it: ${quote(written)}`;
-  if (isNumberAsText(issue, found)) return `write it without quotes: ${written}`;
+    return source === undefined ? 'quote it, as it is written there' : `quote it: ${quote(source)}`;
+  if (isNumberAsText(issue, found)) return `write it without quotes: ${found}`;
   return remedyFor(issue.path, subject);
 }
 
-function isNumberAsText(issue: z.core.$ZodIssue, found: unknown): boolean {
+function isNumberAsText(issue: z.core.$ZodIssue, found: unknown): found is string {
   return (
     issue.code === 'invalid_type' &&
     ['number', 'int', 'boolean'].includes(issue.expected) &&

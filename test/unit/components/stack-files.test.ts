@@ -113,7 +113,22 @@ describe('the configuration of a stack', () => {
       plannedStack(folder, 'dankserver', handed({ 'slot:host': host, 'slot:hosts': 'x' })),
     );
     expect(problems).toEqual([
-      expect.objectContaining({ key: 'slot:hosts', remedy: 'did you mean slot:host?' }),
+      {
+        file: '--config-file in place of Pulumi.dankserver.yaml',
+        key: 'slot:hosts',
+        value: undefined,
+        limit: 'is not a known key',
+        remedy: 'did you mean slot:host?',
+      },
+    ]);
+  });
+
+  it('is told how to set a value in a file that Pulumi does not name', () => {
+    const wrong = { 'slot:host': { ...host, hostKey: undefined, publicName: 1.2 } };
+    const problems = problemsOf(() => plannedStack(folder, 'dankserver', handed(wrong)));
+    expect(problems.map(({ remedy }) => remedy)).toEqual([
+      expect.stringMatching(/-s dankserver --config-file <file>$/),
+      'quote it, as it is written there',
     ]);
   });
 
