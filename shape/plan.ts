@@ -7,6 +7,7 @@ import type { HostConfig } from './host.ts';
 import type { Model } from './model.ts';
 import { identityLabel, namesOf } from './names.ts';
 import { patchedFilesOf } from './patches.ts';
+import { expectedPayload } from './payload-expectation.ts';
 import { ConfigurationError, type Problem } from './problems.ts';
 import { manifestVersion, type Release, type ReviewFacts } from './release.ts';
 import { renderService, renderTarget, type Templates, type UnitView } from './render.ts';
@@ -72,7 +73,16 @@ export function planRelease(input: PlanInput): Release {
     payload: {
       folder: volumes.payload.source,
       ...(payload.entry === undefined ? {} : { entry: payload.entry }),
+      verify: payload.verify,
+      ...(payload.expected && { expected: expectedPayload(payload.expected) }),
     },
+    ...(volumes.mounts.length > 0 && {
+      mounts: volumes.mounts.map(({ source, target, expected }) => ({
+        source,
+        target,
+        ...(expected && { expected: expectedPayload(expected) }),
+      })),
+    }),
     stateFolders: Object.values(volumes.state).map(({ source }) => source),
     port: host.port,
     healthPath: engine.healthPath,

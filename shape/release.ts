@@ -3,6 +3,7 @@ import * as z from 'zod';
 import { checkSchema } from './checks.ts';
 import { imageFactsSchema } from './engines/image-knowledge.ts';
 import { modelSchema } from './model.ts';
+import { expectedPayloadSchema } from './payload-expectation.ts';
 import { nameSchema } from './text.ts';
 
 /** Grows when a manifest changes its meaning; an agent finishes what an older operator's side began. */
@@ -70,7 +71,23 @@ export const releaseSchema = z.strictObject({
   target: z.string(),
   patches: z.array(patchedFileSchema),
   /** Model directory on the host, and below it the file the engine is pointed at (GGUF) if any. */
-  payload: z.strictObject({ folder: absolutePath, entry: z.string().optional() }),
+  payload: z.strictObject({
+    folder: absolutePath,
+    entry: z.string().optional(),
+    /** What must hold before a cutover; absent in releases of before there was a choice: the inventory. */
+    verify: z.enum(['inventory', 'hashes']).optional(),
+    expected: expectedPayloadSchema.optional(),
+  }),
+  /** Further folders and files of the shape, read-only; absent: none, or a release of before they were looked at. */
+  mounts: z
+    .array(
+      z.strictObject({
+        source: absolutePath,
+        target: absolutePath,
+        expected: expectedPayloadSchema.optional(),
+      }),
+    )
+    .optional(),
   /** Directories on the host that the engine may write; they survive every cutover. */
   stateFolders: z.array(absolutePath),
   port: z.int().min(1).max(65535),

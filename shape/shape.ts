@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { engineSchema } from './engines/engine.ts';
 import { forms } from './forms.ts';
+import { payloadExpectationSchema } from './payload-expectation.ts';
 import { byteSizeSchema, durationSchema } from './quantities.ts';
 import { isUnconditional, ruleIdSchema } from './rules/rule-ids.ts';
 import { absolutePathSchema, hostPathSchema, lineSchema, nameSchema, nonEmptyLineSchema } from './text.ts';
@@ -69,6 +70,16 @@ export const shapeSchema = z.strictObject({
       quantization: nonEmptyLineSchema
         .optional()
         .describe('`quant_method` that its `config.json` must have, e.g. `auto-round`.'),
+      verify: z
+        .enum(['inventory', 'hashes'])
+        .default('inventory')
+        .describe(
+          'What must hold before a cutover, of the payload and of every mounted folder. `inventory`: files, headers ' +
+            'and sizes fit together; weights are not read. `hashes`: besides, each file has the hash of its manifest.',
+        ),
+      expected: payloadExpectationSchema
+        .optional()
+        .describe('What is on record of the folder; a payload that is another is refused.'),
     })
     .describe('The model that is served.'),
   model: nameSchema.optional().describe('Name of the file in `models/` with what is on record of the model.'),
@@ -84,6 +95,9 @@ export const shapeSchema = z.strictObject({
       z.strictObject({
         source: hostPathSchema.describe("On the host: absolute or below the host's models root."),
         target: absolutePathSchema.describe('In the container.'),
+        expected: payloadExpectationSchema
+          .optional()
+          .describe('What is on record of it, e.g. of a drafter; another one is refused.'),
       }),
     )
     .default([])

@@ -2,6 +2,7 @@ import { posix } from 'node:path';
 import type { HostConfig } from './host.ts';
 import { namesOf } from './names.ts';
 import type { PatchedFile } from './patches.ts';
+import type { PayloadExpectation } from './payload-expectation.ts';
 import type { Problem } from './problems.ts';
 import type { ShapeConfig } from './shape.ts';
 
@@ -16,6 +17,8 @@ export interface Volumes {
   readonly payload: Volume;
   /** By the names that the shape gives them. */
   readonly state: Readonly<Record<string, Volume>>;
+  /** With what the shape expects of them. */
+  readonly mounts: readonly (Volume & { readonly expected: PayloadExpectation | undefined })[];
   /** In the order in which podman gets them. */
   readonly all: readonly Volume[];
   readonly problems: readonly Problem[];
@@ -40,13 +43,12 @@ export function volumesOf(
       { source: posix.resolve(stateRoot, folder), target: `/state/${name}`, access: 'rw' },
     ]),
   );
-  const mounts = shape.mounts.map(
-    ({ source, target }): Volume => ({
-      source: posix.resolve(host.modelsRoot, source),
-      target,
-      access: 'ro',
-    }),
-  );
+  const mounts = shape.mounts.map(({ source, target, expected }) => ({
+    source: posix.resolve(host.modelsRoot, source),
+    target,
+    access: 'ro' as const,
+    expected,
+  }));
   const patched = patchedFiles.map(
     ({ target, patchedSha256 }): Volume => ({
       source: namesOf(host.service).patchedFile(patchedSha256, target),
@@ -55,7 +57,13 @@ export function volumesOf(
     }),
   );
   const all = [payload, ...Object.values(state), ...mounts, ...patched];
-  return { payload, state, all, problems: [...strayState(host, state, file), ...sharedTargets(all, file)] };
+  return {
+    payload,
+    state,
+    mounts,
+    all,
+    problems: [...strayState(host, state, file), ...sharedTargets(all, file)],
+  };
 }
 
 function strayState(host: HostConfig, state: Volumes['state'], file: string): readonly Problem[] {

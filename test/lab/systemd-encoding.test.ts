@@ -74,7 +74,7 @@ describe.skipIf(!ability.ok)('on a real systemd', () => {
           arguments: [...hostileWords],
           healthPath: '/',
         },
-        payload: { folder: '.' },
+        payload: { folder: '.', verify: 'inventory' },
         state: {},
         environment,
       },

@@ -62,7 +62,9 @@ describe('a release', () => {
     expect(plan({ shape: { ...glm, mounts } }).unit).toContain(
       '--volume=/home/dank/models/GLM-5.3-Flash-DFlash2:/draft:ro',
     );
-    expect(plan({ shape: { ...glm, payload: { folder: '/trash/glm' } } }).payload.folder).toBe('/trash/glm');
+    expect(
+      plan({ shape: { ...glm, payload: { folder: '/trash/glm', verify: 'inventory' } } }).payload.folder,
+    ).toBe('/trash/glm');
   });
 
   it('names a secret by variable and version, and another version is another engine', () => {
@@ -178,7 +180,7 @@ describe('the engine identity', () => {
       { shape: withEngine(glm, { image: { ...glm.engine.image, digest: `sha256:${'1'.repeat(64)}` } }) },
     ],
     ['a limit', { shape: { ...glm, limits: { ...glm.limits, pids: 1 } } }],
-    ['the payload', { shape: { ...glm, payload: { folder: 'other' } } }],
+    ['the payload', { shape: { ...glm, payload: { folder: 'other', verify: 'inventory' } } }],
     ['a device', { host: { ...host, deviceFiles: [] } }],
     ['the public name', { host: { ...host, publicName: 'other' } }],
     ['the port', { host: { ...host, port: 7771 } }],
