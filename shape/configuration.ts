@@ -324,9 +324,16 @@ function keysOf(value: unknown): readonly string[] {
 
 function hostsFolderProblems({ file, config }: Source): readonly Problem[] {
   const value = at(config, ['slot:hostsFolder']);
-  if (value === undefined || nonEmptyLineSchema.safeParse(value).success) return [];
-  const remedy = 'name the folder where the host stack files lie, or leave it out';
-  return [{ file, key: 'slot:hostsFolder', value: undefined, limit: 'must be text of one line', remedy }];
+  if (value === undefined) return [];
+  const problem = (limit: string, remedy: string): readonly Problem[] => [
+    { file, key: 'slot:hostsFolder', value: undefined, limit, remedy },
+  ];
+  if (at(config, ['slot:host']) !== undefined) {
+    return problem('must not be in the file of a host', 'take it out: a shape says where its host lies');
+  }
+  return nonEmptyLineSchema.safeParse(value).success
+    ? []
+    : problem('must be text of one line', 'name the folder where the host stack files lie, or leave it out');
 }
 
 /** Values are for the shape's `secrets`, encrypted each: one in plain text must not lie in a file. */

@@ -11,6 +11,17 @@ const portSchema = z
 
 const notPciAddress = 'must be a PCI address in full and lower case, e.g. 0000:03:00.0';
 
+/** A list of which the second of two equal elements is a mistake. */
+function eachOnce<T extends z.ZodType<string>>(element: T) {
+  return z.array(element).superRefine((list, context) => {
+    for (const [index, item] of list.entries()) {
+      if (list.indexOf(item) === index) continue;
+      const params = { remedy: 'take it out' };
+      context.addIssue({ code: 'custom', path: [index], message: 'must not be there twice', params });
+    }
+  });
+}
+
 const acceptedKeyTypes = ['ssh-ed25519', 'ecdsa-sha2-nistp256', 'ecdsa-sha2-nistp384', 'ecdsa-sha2-nistp521'];
 
 const notHostKey = 'must be a whole public key, "ssh-ed25519 AAAA…" or "ecdsa-sha2-nistp256 AAAA…"';
@@ -83,22 +94,18 @@ export const hostSchema = z.strictObject({
   modelsRoot: absolutePathSchema
     .default('/home/dank/models')
     .describe('Folder to which relative payload and mount paths refer.'),
-  stateRoots: z
-    .array(absolutePathSchema)
+  stateRoots: eachOnce(absolutePathSchema)
     .default([])
     .describe('Folders below which an engine may write; relative state paths refer to the first.'),
-  deviceFiles: z
-    .array(absolutePathSchema)
+  deviceFiles: eachOnce(absolutePathSchema)
     .default(['/dev/kfd', '/dev/dri'])
     .describe('Device files given to the engine.'),
-  gpus: z
-    .array(
-      z
-        .string()
-        .regex(/^[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$/, notPciAddress)
-        .register(forms, { name: 'PCI address', limit: notPciAddress, examples: ['0000:03:00.0'] }),
-    )
-    .describe('The GPUs that the slot owns; an empty list where there are none.'),
+  gpus: eachOnce(
+    z
+      .string()
+      .regex(/^[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$/, notPciAddress)
+      .register(forms, { name: 'PCI address', limit: notPciAddress, examples: ['0000:03:00.0'] }),
+  ).describe('The GPUs that the slot owns; an empty list where there are none.'),
   memoryGate: byteSizeSchema
     .optional()
     .describe('MemAvailable that must be there before an engine starts; without it there is no gate.'),

@@ -31,6 +31,9 @@ export class ByteSize {
   }
 }
 
+/** Timers of Node run at once where they are asked to wait for more than 24.8 days. */
+const mostHours = 7 * 24;
+
 /** A span of time: always written with its unit, e.g. `20 min`, `1.5 s`, `250 ms`, `2 h`. */
 export class Duration {
   readonly seconds: number;
@@ -39,10 +42,10 @@ export class Duration {
     this.seconds = seconds;
   }
 
-  /** Undefined when the text is not wholly a number with one of the units ms, s, min, h. */
+  /** Undefined when the text is not wholly a number with one of the units ms, s, min, h, or over 168 h. */
   static parse(text: string): Duration | undefined {
     const seconds = amount(text, secondsPerUnit);
-    return seconds === undefined ? undefined : new Duration(seconds);
+    return seconds === undefined || seconds > mostHours * 3600 ? undefined : new Duration(seconds);
   }
 }
 
@@ -64,15 +67,24 @@ export const durationSchema = quantity(
   (text) => Duration.parse(text),
   Object.keys(secondsPerUnit),
   ['20 min', '1.5 s'],
+  `, at most ${mostHours} h`,
 );
+
+/** The same, where no time at all would be none to work in. */
+export const positiveDurationSchema = durationSchema.superRefine(({ seconds }, context) => {
+  if (seconds > 0) return;
+  const params = { remedy: "give it time, e.g. '1 min'" };
+  context.addIssue({ code: 'custom', message: 'must be more than 0 s', params });
+});
 
 function quantity<T>(
   name: string,
   parse: (text: string) => T | undefined,
   units: readonly string[],
   examples: readonly [string, ...string[]],
+  most = '',
 ) {
-  const limit = `must be text: a number and one of the units ${units.join(', ')}`;
+  const limit = `must be text: a number and one of the units ${units.join(', ')}${most}`;
   return z
     .string(limit)
     .register(forms, {

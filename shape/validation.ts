@@ -96,7 +96,7 @@ function problemsOf(issue: z.core.$ZodIssue, schema: z.ZodType, subject: Subject
       file,
       key: spell(root, issue.path),
       value: mayBeSecret(issue) ? undefined : shorten(found === null ? 'empty' : written),
-      limit: form?.remedy === undefined ? limitOf(issue) : form.limit,
+      limit: form?.remedy === undefined || issue.code === 'custom' ? limitOf(issue) : form.limit,
       remedy: remedyOf(issue, subject, form, found, source),
     },
   ];
