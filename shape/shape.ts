@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { engineSchema } from './engines/engine.ts';
 import { forms } from './forms.ts';
 import { payloadExpectationSchema } from './payload-expectation.ts';
-import { byteSizeSchema, durationSchema } from './quantities.ts';
+import { byteSizeSchema, durationSchema, positiveDurationSchema } from './quantities.ts';
 import { isUnconditional, ruleIdSchema } from './rules/rule-ids.ts';
 import { absolutePathSchema, hostPathSchema, lineSchema, nameSchema, nonEmptyLineSchema } from './text.ts';
 
@@ -33,9 +33,9 @@ const deadlinesSchema = z.strictObject({
   drain: durationSchema
     .prefault('0 s')
     .describe('Wait for running requests to end before the engine is stopped.'),
-  stop: durationSchema.prefault('1 min').describe('From the stop to an empty slot.'),
-  boot: durationSchema.prefault('20 min').describe('From the start to the first healthy answer.'),
-  check: durationSchema.prefault('3 min').describe("Each check's whole answer."),
+  stop: positiveDurationSchema.prefault('1 min').describe('From the stop to an empty slot.'),
+  boot: positiveDurationSchema.prefault('20 min').describe('From the start to the first healthy answer.'),
+  check: positiveDurationSchema.prefault('3 min').describe("Each check's whole answer."),
   settle: durationSchema
     .prefault('10 s')
     .describe(
