@@ -10,11 +10,11 @@ export interface Directive {
 
 /** The words of `podman run` as podman gets them. */
 export interface ContainerCommand {
+  /** Before the image, each in one word. */
+  readonly options: readonly string[];
   readonly image: string;
   /** After the image, in order. */
   readonly arguments: readonly string[];
-  /** Whether the option is there without a value, e.g. `--rm`. */
-  has(option: `--${string}`): boolean;
   /** Values of the option each time that it is there, in order. */
   values(option: `--${string}`): readonly string[];
 }
@@ -88,9 +88,9 @@ function containerCommand([program, verb, ...words]: readonly string[]): Contain
   if (!program?.endsWith('podman') || verb !== 'run' || image === undefined) return undefined;
   const options = words.slice(0, at);
   return {
+    options,
     image,
     arguments: words.slice(at + 1),
-    has: (option) => options.includes(option),
     values: (option) =>
       options.flatMap((word) => (word.startsWith(`${option}=`) ? [word.slice(option.length + 1)] : [])),
   };

@@ -26,6 +26,13 @@ const commandLineKnowledge = {
   reasoningParsers: z.array(nonEmptyLineSchema).describe('Values that `--reasoning-parser` can have.'),
 };
 
+const rcclFixedSchema = z
+  .boolean()
+  .optional()
+  .describe(
+    'Whether its RCCL is known not to hang on gfx1201, as from 2.28.3 on; without it it is not known.',
+  );
+
 /** `images/<name>.yaml`: what is known of an image, kept as data. */
 export const imageKnowledgeSchema = z.strictObject({
   digest: z
@@ -48,6 +55,7 @@ export const imageKnowledgeSchema = z.strictObject({
     .array(nonEmptyLineSchema)
     .optional()
     .describe("The image's own, empty for none; without it it is not known."),
+  rcclFixed: rcclFixedSchema,
   ...commandLineKnowledge,
 });
 export type ImageKnowledge = z.infer<typeof imageKnowledgeSchema>;
@@ -62,6 +70,7 @@ export type ImageDescription = z.infer<typeof imageDescriptionSchema>;
 export const imageFactsSchema = z.strictObject({
   /** Of the file in `images/`, without its ending. */
   name: nameSchema,
+  rcclFixed: rcclFixedSchema,
   ...commandLineKnowledge,
 });
 export type ImageFacts = z.infer<typeof imageFactsSchema>;
@@ -108,6 +117,7 @@ export function imageFacts({ name, knowledge }: NamedImageKnowledge, words: read
   };
   return {
     name,
+    ...(knowledge.rcclFixed !== undefined && { rcclFixed: knowledge.rcclFixed }),
     complete: knowledge.complete,
     flags: Object.fromEntries(
       bearing.flatMap((flag) => {

@@ -36,9 +36,6 @@ export const maskBesideIntegratedGpu: Rule = {
       : undefined,
 };
 
-/** Digests of images whose RCCL is known to hold the fix; none is on record yet. */
-const imagesWithFixedRccl: readonly string[] = [];
-
 export const ncclProtocol: Rule = {
   id: 'nccl-protocol',
   severity: 'warn',
@@ -46,13 +43,13 @@ export const ncclProtocol: Rule = {
   evidence:
     'vllm-project/vllm issue 40980 and ROCm/rocm-systems issue 5480, on two R9700; RCCL before 2.28.3; not seen on record with this image',
   remedy:
-    "set NCCL_PROTO in slot:shape.environment to Simple, or except the shape where its image's RCCL is known to be fixed",
+    "set NCCL_PROTO in slot:shape.environment to Simple, or rcclFixed in the image's file in images/ where it is known to be",
   examine: ({ release }) => {
     const ranks = vllmArguments(release)?.number('--tensor-parallel-size') ?? 1;
-    const { gpuArchitecture } = release.review ?? {};
+    const { gpuArchitecture, image } = release.review ?? {};
     const protocol = release.environment.NCCL_PROTO ?? '';
     if (ranks < 2 || gpuArchitecture !== 'gfx1201' || /^simple$/i.test(protocol)) return undefined;
-    if (imagesWithFixedRccl.some((digest) => release.image.endsWith(digest))) return undefined;
+    if (image?.rcclFixed === true) return undefined;
     const found = protocol === '' ? 'no NCCL_PROTO' : `NCCL_PROTO=${protocol}`;
     return `${found} with tensor parallel ${ranks} on ${gpuArchitecture}`;
   },

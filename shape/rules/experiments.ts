@@ -1,6 +1,7 @@
 import { unitTextOf } from '../unit-text.ts';
 import type { Rule } from './rule.ts';
 import { isOfFamily, speculationOf } from './served-model.ts';
+import { settingsOf, shown } from './settings.ts';
 
 export const dflashDrafter: Rule = {
   id: 'dflash-drafter',
@@ -21,7 +22,7 @@ export const dflashDrafter: Rule = {
   },
 };
 
-/** Variables of the changelist; it sets each to 0. */
+/** Variables of the changelist; it turns each off. */
 const changelist = ['VLLM_COMPILE_FULLGRAPH', 'VLLM_USE_AOT_COMPILE', 'R4D_GLM_FUSE_QKV_RMSNORM'];
 
 export const compileChangelist: Rule = {
@@ -33,7 +34,9 @@ export const compileChangelist: Rule = {
   examine: ({ release }) => {
     if (!isOfFamily(release, 'glm')) return undefined;
     const found = [
-      ...changelist.filter((name) => release.environment[name] === '0').map((name) => `${name}=0`),
+      ...settingsOf(release)
+        .filter(({ written, value, isOn }) => changelist.includes(written) && value !== '' && !isOn)
+        .map(shown),
       ...release.patches
         .flatMap(({ diffs }) => diffs)
         .map(({ name }) => name)

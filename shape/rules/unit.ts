@@ -14,6 +14,8 @@ export const wordsSurvive: Rule = {
     if (unit.fault !== undefined) return unit.fault;
     const { container } = unit;
     if (container === undefined) return 'ExecStart is no podman run';
+    const unread = container.options.find((option) => /^-[^-]|^--env-/.test(option));
+    if (unread !== undefined) return `${unread} gives the engine what no other rule reads`;
     const environment = Object.entries(release.environment).map(([name, value]) => `${name}=${value}`);
     const secrets = release.secrets.map(({ variable, name }) => `${name},type=env,target=${variable}`);
     return (

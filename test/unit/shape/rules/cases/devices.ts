@@ -3,6 +3,14 @@ import { type Changes, planned, type RuleCases } from '../rule-cases.ts';
 const glm = (changes: Changes = {}) => planned('glm-w4a16', changes);
 const variables = (environment: object, host: Changes['host'] = {}) => glm({ shape: { environment }, host });
 const r9700 = { gpuArchitecture: 'gfx1201' };
+const withRccl = (rcclFixed: boolean) => {
+  const knowledge = { complete: false, flags: {}, toolParsers: [], reasoningParsers: [] };
+  const release = glm({ host: r9700 });
+  return {
+    ...release,
+    review: { exceptions: {}, ...release.review, image: { name: 'an-image', rcclFixed, ...knowledge } },
+  };
+};
 
 export const cases: RuleCases = {
   'one-device-mask': {
@@ -55,10 +63,12 @@ export const cases: RuleCases = {
         found: 'no NCCL_PROTO with tensor parallel 2',
       },
       { what: 'another protocol', release: variables({ NCCL_PROTO: 'LL' }, r9700), found: 'NCCL_PROTO=LL' },
+      { what: 'an image that is known not to be', release: withRccl(false) },
       { what: 'a choice of protocols', release: variables({ NCCL_PROTO: 'Simple,LL' }, r9700) },
     ],
     silent: [
       { what: 'the protocol', release: variables({ NCCL_PROTO: 'Simple' }, r9700) },
+      { what: 'an image that is known to be fixed', release: withRccl(true) },
       { what: 'one rank', release: glm({ host: r9700, shape: { engine: { tensorParallel: 1 } } }) },
       { what: 'another GPU', release: glm({ host: { gpuArchitecture: 'gfx942' } }) },
       { what: 'another engine', release: planned('r9v-q8_0', { host: r9700 }) },

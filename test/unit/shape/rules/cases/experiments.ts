@@ -50,11 +50,11 @@ export const cases: RuleCases = {
       {
         what: 'its variables',
         release: variables({
+          R4D_GLM_FUSE_QKV_RMSNORM: '0',
           VLLM_COMPILE_FULLGRAPH: '0',
           VLLM_USE_AOT_COMPILE: '0',
-          R4D_GLM_FUSE_QKV_RMSNORM: '0',
         }),
-        found: 'VLLM_COMPILE_FULLGRAPH=0, VLLM_USE_AOT_COMPILE=0, R4D_GLM_FUSE_QKV_RMSNORM=0',
+        found: 'R4D_GLM_FUSE_QKV_RMSNORM=0, VLLM_COMPILE_FULLGRAPH=0, VLLM_USE_AOT_COMPILE=0',
       },
       { what: 'one of them', release: variables({ VLLM_USE_AOT_COMPILE: '0' }) },
       { what: 'one of its patches', release: patched('glm53-compile-03.patch'), found: 'glm53-compile-03' },

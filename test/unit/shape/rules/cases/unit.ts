@@ -66,6 +66,8 @@ export const cases: RuleCases = {
       },
       { what: 'another image', release: { ...glm, image: glm.image.replace('0000', '0001') } },
       { what: 'another program', release: changed('/usr/bin/podman run', '/usr/bin/docker run') },
+      { what: 'variables of a file', release: changed('--http-proxy=false', '--env-file=/srv/env') },
+      { what: 'a mount by its short name', release: changed('--http-proxy=false', '-v/srv:/srv') },
       { what: 'no program', release: { ...glm, unit: '[Service]\n' } },
     ],
     silent: [
