@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util';
 import * as z from 'zod';
+import { imageFilesRequestSchema } from '../shape/image-files.ts';
 import { exitCodes, isBeforeTheStop, type Outcome, type Transaction } from '../shape/inspection.ts';
 import { stateRoot } from '../shape/names.ts';
 import {
@@ -15,6 +16,7 @@ import { nameSchema } from '../shape/text.ts';
 import { hostSetup, hostSetupSchema } from './host-setup.ts';
 import { hostTeardown } from './host-teardown.ts';
 import { describeImage } from './image-description.ts';
+import { imageFiles } from './image-file.ts';
 import { inspect } from './inspect.ts';
 import { realOutside } from './outside.ts';
 import { putSecret } from './podman.ts';
@@ -92,6 +94,13 @@ const commands: Readonly<Record<string, (call: Call) => Promise<number>>> = {
   'describe-image': async () => {
     const asked = await documentFromStandardInput(releaseSchema.pick({ image: true, engineKind: true }));
     process.stdout.write(`${JSON.stringify(await describeImage(outside, asked))}\n`);
+    return 0;
+  },
+
+  'image-files': async () => {
+    const asked = await documentFromStandardInput(imageFilesRequestSchema);
+    const images = await imageFiles(outside, asked, (line) => process.stderr.write(`${line}\n`));
+    process.stdout.write(`${JSON.stringify({ images })}\n`);
     return 0;
   },
 
