@@ -67,17 +67,7 @@ export function stackSource(folder: string, stack: string): Source {
 }
 
 /**
- * Reads `Pulumi.<stack>.yaml` without Pulumi.
- *
- * @throws ConfigurationError with everything that is wrong, at once
- */
-export function stackFile(folder: string, stack: string): StackFile {
-  const source = stackSource(folder, stack);
-  return load(source, loginFor(folder, source));
-}
-
-/**
- * The same for a review: what only the operator can supply may be missing.
+ * Reads a stack file for a review: what only the operator can supply may be missing.
  *
  * @throws ConfigurationError with everything else that is wrong, at once, and what is missing
  */

@@ -14,7 +14,7 @@ import { dataOf, draftOf, type Subject, type Validated, validate } from './valid
 export { ConfigurationError, type Problem } from './problems.ts';
 
 /** Keys of the namespace `slot:`. Those of other namespaces belong to their packages. */
-export const ownKeysSchema = z.strictObject({
+const ownKeysSchema = z.strictObject({
   'slot:host': hostSchema.optional().describe('What is true of a machine, in the file of a host.'),
   'slot:shape': shapeSchema
     .optional()
@@ -166,11 +166,6 @@ export function draft(source: Source, login?: string): DraftedStackFile {
 /** @throws ConfigurationError with everything that is wrong, at once */
 export function loadStackFile(file: string, text: string): StackFile {
   return load(openStackFile(file, text));
-}
-
-/** @throws ConfigurationError with everything else that is wrong, at once, and what is missing */
-export function draftStackFile(file: string, text: string): DraftedStackFile {
-  return draft(openStackFile(file, text));
 }
 
 /**

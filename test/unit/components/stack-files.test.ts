@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { draftedShape, plannedStack } from '../../../components/planned-shape.ts';
-import { hostNamed, stackFile } from '../../../components/stack-files.ts';
+import { hostNamed } from '../../../components/stack-files.ts';
 import { ConfigurationError, type Problem } from '../../../shape/configuration.ts';
 
 const hostKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f';
@@ -159,7 +159,7 @@ describe('the configuration of a stack', () => {
 
   it.each(['utf16le', 'latin1'] as const)('is refused in %s', async (encoding) => {
     await writeFile(join(folder, 'Pulumi.dankserver.yaml'), Buffer.from('config: ä\n', encoding));
-    expect(problemsOf(() => stackFile(folder, 'dankserver'))).toHaveLength(1);
+    expect(problemsOf(() => hostNamed(folder, 'dankserver'))).toHaveLength(1);
   });
 });
 
