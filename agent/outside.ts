@@ -13,6 +13,7 @@ import {
   stat,
 } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { type Hashing, type HashResult, hashFiles } from './hashing/hash-files.ts';
 
 export interface CommandResult {
   /** Exit status; 128 + n when signal n ended it, 124 on its time limit, 127 when it could not be started. */
@@ -39,6 +40,20 @@ export interface FilePart {
   readonly bytes: Uint8Array;
   /** Of the whole file. */
   readonly fileBytes: number;
+}
+
+/** A file as the kernel tells it apart from every other, and from itself before a change. */
+export interface FileStatus {
+  readonly kind: 'file' | 'folder' | 'other';
+  /** Decimal, as the next three: more digits than a number holds. */
+  readonly device: string;
+  readonly inode: string;
+  /** Of its content, in nanoseconds since 1970. */
+  readonly modified: string;
+  /** Of content, name or owner, which no program can set back. */
+  readonly changed: string;
+  /** In bytes. */
+  readonly size: number;
 }
 
 /** The one seam through which the agent touches the world: tests stand here, faults are injected here. */
@@ -68,6 +83,10 @@ export interface Outside {
   list(path: string): Promise<string[]>;
   readLink(path: string): Promise<string | undefined>;
   kindOf(path: string): Promise<'file' | 'folder' | 'other' | 'absent'>;
+  /** Of what a link leads to; `undefined` when there is nothing. */
+  statusOf(path: string): Promise<FileStatus | undefined>;
+  /** SHA-256 of whole files, on all cores, begun in the given order. */
+  hashFiles(paths: readonly string[], onEnd: (path: string, result: HashResult) => void): Hashing;
   now(): Date;
   /** Goes on at one pace whatever is done to the clock: for waiting. */
   monotonicSeconds(): number;
@@ -116,6 +135,20 @@ export const realOutside: Outside = {
     if (found.isFile()) return 'file';
     return found.isDirectory() ? 'folder' : 'other';
   },
+  async statusOf(path) {
+    const found = await absentAs(undefined, stat(path, { bigint: true }));
+    return (
+      found && {
+        kind: found.isFile() ? 'file' : found.isDirectory() ? 'folder' : 'other',
+        device: String(found.dev),
+        inode: String(found.ino),
+        modified: String(found.mtimeNs),
+        changed: String(found.ctimeNs),
+        size: Number(found.size),
+      }
+    );
+  },
+  hashFiles,
   now: () => new Date(),
   monotonicSeconds: () => performance.now() / 1000,
   sleep: (seconds) => new Promise((resolve) => setTimeout(resolve, seconds * 1000)),

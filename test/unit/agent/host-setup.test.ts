@@ -89,6 +89,12 @@ class BareHost implements Outside {
   readPart(): Promise<never> {
     throw new Error('host-setup reads no payload');
   }
+  statusOf(): Promise<never> {
+    throw new Error('host-setup looks at no payload');
+  }
+  hashFiles(): never {
+    throw new Error('host-setup hashes nothing');
+  }
 }
 
 let host: BareHost;

@@ -1,6 +1,7 @@
-import type { CommandResult, FilePart, HttpAnswer, Outside } from '../../../agent/outside.ts';
+import type { Hashing, HashResult } from '../../../agent/hashing/hash-files.ts';
+import type { CommandResult, FilePart, FileStatus, HttpAnswer, Outside } from '../../../agent/outside.ts';
 import { namesOf } from '../../../shape/names.ts';
-import type { Release } from '../../../shape/release.ts';
+import { type Release, sha256 } from '../../../shape/release.ts';
 
 /** Stands for the death of the process that runs the transaction. */
 export class Killed extends Error {}
@@ -258,6 +259,23 @@ export class SimulatedHost implements Outside {
   async kindOf(path: string): Promise<'file' | 'folder' | 'other' | 'absent'> {
     if (this.files.has(path)) return 'file';
     return this.folders.has(path) ? 'folder' : 'absent';
+  }
+
+  /** A file's times are its content's. */
+  async statusOf(path: string): Promise<FileStatus | undefined> {
+    const kind = await this.kindOf(path);
+    if (kind === 'absent' || kind === 'other') return undefined;
+    const content = this.files.get(path) ?? '';
+    const time = String(Number.parseInt(sha256(content).slice(0, 12), 16));
+    return { kind, device: '1', inode: path, modified: time, changed: time, size: content.length };
+  }
+
+  hashFiles(paths: readonly string[], onEnd: (path: string, result: HashResult) => void): Hashing {
+    for (const path of paths) {
+      const content = this.files.get(path);
+      onEnd(path, content === undefined ? { error: 'no such file' } : { sha256: sha256(content) });
+    }
+    return { ended: Promise.resolve(), bytesRead: () => 0 };
   }
 
   /** Shape whose engine answers now. */
