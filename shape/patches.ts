@@ -1,96 +1,122 @@
-import { parsePatch, type StructuredPatch } from 'diff';
+import { type PatchFile, parsePatchFile } from './patch-file.ts';
 import type { Problem } from './problems.ts';
-import type { Release } from './release.ts';
+import { type Release, sha256 } from './release.ts';
+
 export type PatchedFile = Release['patches'][number];
 
-/** Lines above the diff that say what it changes: before it, and after it, the target has these hashes. */
-interface PatchHeader {
-  /** Absolute path of the file inside the image. */
-  readonly target: string;
-  readonly baseSha256: string;
-  readonly patchedSha256: string;
+/** Below `patches/`: the patch files' own hashes, as `sha256sum` writes and checks them. */
+export const patchHashesFile = 'SHA256SUMS';
+
+/** Hashes by the files' paths below `patches/`, as `sha256sum` writes them; other lines are passed over. */
+export function parsePatchHashes(text: string): ReadonlyMap<string, string> {
+  const lines = text.split('\n').map((line) => /^([0-9a-f]{64}) [ *](.+)$/.exec(line));
+  return new Map(lines.flatMap((found) => (found === null ? [] : [[found[2] ?? '', found[1] ?? '']])));
 }
 
-const headerLines = {
-  target: /^Target: (\/\S+)$/m,
-  baseSha256: /^Base-SHA256: ([0-9a-f]{64})$/m,
-  patchedSha256: /^Patched-SHA256: ([0-9a-f]{64})$/m,
-};
+export function patchHashesText(hashes: ReadonlyMap<string, string>): string {
+  const sorted = [...hashes].sort(([a], [b]) => (a < b ? -1 : 1));
+  return sorted.map(([name, hash]) => `${hash}  ${name}\n`).join('');
+}
+
+interface NamedPatch extends PatchFile {
+  readonly name: string;
+  readonly text: string;
+  /** In the shape's list. */
+  readonly index: number;
+}
 
 /**
  * The shape's diffs by the file that they change, each in its configured order. `texts` holds the diffs by
- * their path below `patches/`.
+ * their path below `patches/`, `recorded` the hashes that these files must have; undefined: none are on record.
  */
 export function patchedFilesOf(
   patches: readonly string[],
   texts: ReadonlyMap<string, string>,
   file: string,
+  recorded?: ReadonlyMap<string, string>,
 ): { readonly files: readonly PatchedFile[]; readonly problems: readonly Problem[] } {
-  const files = new Map<string, PatchedFile>();
   const problems: Problem[] = [];
+  const complain = (index: number, limit: string, remedy: string): void => {
+    const value = patches[index];
+    problems.push({ file, key: `slot:shape.patches[${index}]`, value, limit, remedy });
+  };
+  const read: NamedPatch[] = [];
   for (const [index, name] of patches.entries()) {
-    const complain = (limit: string, remedy: string): number =>
-      problems.push({ file, key: `slot:shape.patches[${index}]`, value: name, limit, remedy });
     const text = texts.get(name);
     if (text === undefined) {
-      complain('must be a file below patches/', 'put the diff there');
+      complain(index, 'must be a file below patches/', 'put the diff there');
       continue;
     }
-    const header = headerOf(text);
-    if (header === undefined) {
-      complain(
-        'must say above its diff what it changes',
-        'add the lines "Target: <absolute path in the image>", "Base-SHA256: …" and "Patched-SHA256: …"',
-      );
+    if (patches.indexOf(name) !== index) {
+      complain(index, 'must be named once', 'take the second one out');
       continue;
     }
-    const { target, baseSha256, patchedSha256 } = header;
-    const fault = faultOf(text, target);
-    if (fault !== undefined) complain(fault, 'make the diff anew with diff -u or git diff');
+    const change = recorded && changeSinceRecord(name, text, recorded);
+    if (change !== undefined) complain(index, ...change);
+    const { patch, faults = [] } = parsePatchFile(text);
+    for (const { limit, remedy } of faults) complain(index, limit, remedy);
+    if (patch !== undefined) read.push({ ...patch, name, text, index });
+  }
+
+  for (const { header, name, index } of read) {
+    const other = header.supersedes.find((superseded) => patches.includes(superseded));
+    if (other !== undefined) {
+      complain(index, `must not stand beside ${other}, whose place ${name} takes`, `take ${other} out`);
+    }
+  }
+
+  const files = new Map<string, PatchedFile>();
+  for (const patch of read) {
+    const { target, baseSha256, patchedSha256 } = patch.header;
     const earlier = files.get(target);
     if (earlier !== undefined && earlier.patchedSha256 !== baseSha256) {
       complain(
+        patch.index,
         `must have Base-SHA256 ${earlier.patchedSha256}, what the earlier diffs make of ${target}`,
-        'correct the order of the patches, or the hash',
+        orderRemedy(patch, read),
       );
     }
     files.set(target, {
       target,
       baseSha256: earlier?.baseSha256 ?? baseSha256,
       patchedSha256,
-      diffs: [...(earlier?.diffs ?? []), { name, text }],
+      diffs: [...(earlier?.diffs ?? []), { name: patch.name, text: patch.text }],
     });
   }
   return { files: [...files.values()], problems };
 }
 
-/** Undefined: a line is missing. */
-function headerOf(text: string): PatchHeader | undefined {
-  const lineOf = (line: RegExp): string | undefined => line.exec(text)?.[1];
-  const target = lineOf(headerLines.target);
-  const baseSha256 = lineOf(headerLines.baseSha256);
-  const patchedSha256 = lineOf(headerLines.patchedSha256);
-  if (target === undefined || baseSha256 === undefined || patchedSha256 === undefined) return undefined;
-  return { target, baseSha256, patchedSha256 };
+function changeSinceRecord(
+  name: string,
+  text: string,
+  recorded: ReadonlyMap<string, string>,
+): readonly [limit: string, remedy: string] | undefined {
+  const accept = `to accept it: slot patch record ${name}`;
+  const wanted = recorded.get(name);
+  if (wanted === undefined) {
+    return [`must be recorded in patches/${patchHashesFile}`, `read the patch; ${accept}`];
+  }
+  const actual = sha256(text);
+  if (actual === wanted) return undefined;
+  return [
+    `must have the sha256 that patches/${patchHashesFile} records, ${wanted.slice(0, 12)}…, it has ${actual.slice(0, 12)}…: changed since it was recorded`,
+    `see what changed (git log -p patches/${name}): a rename over the whole repository rewrites patches as well; ${accept}`,
+  ];
 }
 
-/** Why the text is not a unified diff of this one file; undefined when it is. */
-function faultOf(text: string, target: string): string | undefined {
-  let parts: readonly StructuredPatch[];
-  try {
-    parts = parsePatch(text);
-  } catch (error) {
-    return `must be a unified diff: ${error instanceof Error ? error.message : String(error)}`;
-  }
-  const [part, ...further] = parts.filter(({ hunks }) => hunks.length > 0);
-  if (part === undefined) return 'must be a unified diff with at least one hunk: it is prose';
-  if (part.hunks.some(({ oldStart }) => Number.isNaN(oldStart))) {
-    return 'must be a unified diff: a hunk has no line numbers';
-  }
-  if (further.length > 0) return 'must change one file';
-  const named = [part.oldFileName, part.newFileName].map((name) => name?.replace(/^[ab]\//, ''));
-  const foreign = named.find((name) => name === undefined || !`/${target}`.endsWith(`/${name}`));
-  return named.includes(undefined) || foreign !== undefined
-    ? `must change ${target}: it names ${foreign ?? 'no file'}`
-    : undefined;
+/** Which order would do, where one does. */
+function orderRemedy(patch: NamedPatch, all: readonly NamedPatch[]): string {
+  const { target, baseSha256, patchedSha256 } = patch.header;
+  const others = all.filter((other) => other !== patch && other.header.target === target);
+  const before = others.find((other) => other.header.patchedSha256 === baseSha256);
+  if (before !== undefined && before.index > patch.index) return `put ${before.name} before ${patch.name}`;
+  const after = others.find((other) => other.header.baseSha256 === patchedSha256);
+  if (after !== undefined && after.index < patch.index) return `put ${patch.name} before ${after.name}`;
+  const twin = others.find((other) => other.header.baseSha256 === baseSha256);
+  return twin === undefined
+    ? 'correct the order of the patches, or the hash'
+    : `${twin.name} was made for the same file as ${patch.name}: make one anew on top of the other, or take one out`;
 }
+
+export { applyExactly, type ExactDiff, type HunkFault, isContained, reversed } from './exact-diff.ts';
+export { type PatchFault, type PatchFile, type PatchHeader, parsePatchFile } from './patch-file.ts';

@@ -323,7 +323,7 @@ describe('patches', () => {
   it.each(['Target', 'Base-SHA256', 'Patched-SHA256'])('are refused without the line %s', (line) => {
     const text = (header(a, b) + diff).replace(new RegExp(`^${line}: .*$`, 'm'), '');
     expect(faultsOf(patched(['1.patch'], { '1.patch': text }))).toEqual([
-      'slot:shape.patches[0] must say above its diff what it changes',
+      `slot:shape.patches[0] must say above its diff what it changes: "${line}:" is missing`,
     ]);
   });
 
