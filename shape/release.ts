@@ -4,6 +4,7 @@ import { checkSchema } from './checks.ts';
 import { imageFactsSchema } from './engines/image-knowledge.ts';
 import { modelSchema } from './model.ts';
 import { expectedPayloadSchema } from './payload-expectation.ts';
+import { payloadManifestSchema } from './payload-manifest.ts';
 import { nameSchema } from './text.ts';
 
 /** Grows when a manifest changes its meaning; an agent finishes what an older operator's side began. */
@@ -77,6 +78,8 @@ export const releaseSchema = z.strictObject({
     /** What must hold before a cutover; absent in releases of before there was a choice: the inventory. */
     verify: z.enum(['inventory', 'hashes']).optional(),
     expected: expectedPayloadSchema.optional(),
+    /** Where hashes are to hold: so a payload that was replaced is another release. Absent: it is not sealed. */
+    manifest: payloadManifestSchema.optional(),
   }),
   /** Further folders and files of the shape, read-only; absent: none, or a release of before they were looked at. */
   mounts: z
@@ -85,6 +88,7 @@ export const releaseSchema = z.strictObject({
         source: absolutePath,
         target: absolutePath,
         expected: expectedPayloadSchema.optional(),
+        manifest: payloadManifestSchema.optional(),
       }),
     )
     .optional(),

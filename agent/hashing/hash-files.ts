@@ -7,6 +7,8 @@ export interface Hashing {
   readonly ended: Promise<void>;
   /** Bytes read so far, of all files together. */
   bytesRead(): number;
+  /** Files that are being read at this moment. */
+  current(): readonly string[];
 }
 
 interface WorkerData {
@@ -30,30 +32,43 @@ export function hashFiles(
   const { availableParallelism } = process.getBuiltinModule('node:os');
   const waiting = [...paths];
   const counters: BigInt64Array[] = [];
+  const current = new Set<string>();
   const work = (): Promise<void> =>
-    new Promise((resolve, reject) => {
+    new Promise((resolve) => {
       const bytesRead = new BigInt64Array(new SharedArrayBuffer(8));
       counters.push(bytesRead);
       const workerData: WorkerData = { bytesRead };
       // By its text: so it runs alike from the sources, in a test and from the one file of the host program.
       const worker = new Worker(`(${hashesAsked})()`, { eval: true, workerData });
-      let current: string | undefined;
+      let path: string | undefined;
+      const end = (result: HashResult) => {
+        if (path === undefined) return;
+        current.delete(path);
+        onEnd(path, result);
+        path = undefined;
+      };
       const next = () => {
-        current = waiting.shift();
-        if (current !== undefined) return worker.postMessage(current);
-        resolve(worker.terminate().then(() => undefined));
+        path = waiting.shift();
+        if (path === undefined) return resolve(worker.terminate().then(() => undefined));
+        current.add(path);
+        worker.postMessage(path);
       };
       worker.on('message', (result: HashResult) => {
-        onEnd(current ?? '', result);
+        end(result);
         next();
       });
-      worker.on('error', reject);
+      // The other threads take what is left.
+      worker.on('error', (error) => {
+        end({ error: `the thread that read it ended: ${error.message}` });
+        resolve();
+      });
       next();
     });
   const threads = Math.min(availableParallelism(), paths.length);
   return {
     ended: Promise.all(Array.from({ length: threads }, work)).then(() => undefined),
     bytesRead: () => counters.reduce((sum, counter) => sum + Number(Atomics.load(counter, 0)), 0),
+    current: () => [...current],
   };
 }
 

@@ -275,7 +275,7 @@ export class SimulatedHost implements Outside {
       const content = this.files.get(path);
       onEnd(path, content === undefined ? { error: 'no such file' } : { sha256: sha256(content) });
     }
-    return { ended: Promise.resolve(), bytesRead: () => 0 };
+    return { ended: Promise.resolve(), bytesRead: () => 0, current: () => [] };
   }
 
   /** Shape whose engine answers now. */
