@@ -13,6 +13,8 @@ import {
   shortId,
 } from '../shape/release.ts';
 import { nameSchema } from '../shape/text.ts';
+import { readRequested } from './hashing/hash-job.ts';
+import { payloadCommand, payloadRequestSchema } from './hashing/payload-command.ts';
 import { hostSetup, hostSetupSchema } from './host-setup.ts';
 import { hostTeardown } from './host-teardown.ts';
 import { describeImage } from './image-description.ts';
@@ -89,6 +91,24 @@ const commands: Readonly<Record<string, (call: Call) => Promise<number>>> = {
       process.stderr.write(`${error.stage}: ${error.message}\n`);
       return exitCodes.refused;
     }
+  },
+
+  payload: async (call) => {
+    const [verb] = call.words;
+    if (verb !== 'seal' && verb !== 'verify') throw new UsageError('usage: slot payload seal|verify');
+    const { service, trees } = await documentFromStandardInput(payloadRequestSchema);
+    const say = async (line: string) => void process.stderr.write(`${line}\n`);
+    const answer = await payloadCommand(verb, { outside, service, say }, trees);
+    process.stdout.write(answer ?? '');
+    return answer === undefined ? exitCodes.refused : 0;
+  },
+
+  hash: async (call) => {
+    if (call.service === undefined || call.request === undefined)
+      throw new UsageError('hash is not for people');
+    await readRequested(outside, call.service, call.request);
+    // A thread that waits for a dead disk is not waited for.
+    process.exit(0);
   },
 
   'describe-image': async () => {

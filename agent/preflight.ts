@@ -3,6 +3,7 @@ import { type Release, releaseIdOf } from '../shape/release.ts';
 import { hostMemory } from './devices.ts';
 import { engineUnit } from './engine.ts';
 import { foreignFindings } from './foreign.ts';
+import { treesOf, verifyTree } from './hashing/sealed-payload.ts';
 import { entrypointFault } from './image-description.ts';
 import type { Outside } from './outside.ts';
 import { checkPatches } from './patches.ts';
@@ -192,7 +193,8 @@ const checks: Readonly<Record<string, PreflightCheck>> = {
     return text;
   },
 
-  'rollback set': async ({ outside, store }) => {
+  'rollback set': async (preflight) => {
+    const { outside, store } = preflight;
     const { occupant } = await store.slot();
     if (occupant === null) return 'the slot is empty: nothing to come back to';
     const previous = await store.release(occupant.releaseId);
@@ -203,6 +205,11 @@ const checks: Readonly<Record<string, PreflightCheck>> = {
       throw new Error(
         `payload ${previous.payload.folder} of ${previous.shape} is gone: there would be no way back`,
       );
+    }
+    if (previous.payload.verify === 'hashes') {
+      await verifySealed(preflight, previous).catch((error: Error) => {
+        throw new Error(`${error.message}\nThere would be no way back to ${previous.shape}`);
+      });
     }
     for (const patch of previous.patches) {
       const path = namesOf(previous.service).patchedFile(patch.patchedSha256, patch.target);
@@ -217,9 +224,27 @@ const checks: Readonly<Record<string, PreflightCheck>> = {
     return `${previous.shape} can be served again`;
   },
 
+  'payload hashes': async (preflight) => {
+    const { release } = preflight;
+    if (release.payload.verify !== 'hashes') return 'not asked for: slot:shape.payload.verify';
+    return verifySealed(preflight, release);
+  },
+
   // Pulls and throw-away containers take their time, in which somebody may have come.
   'still no foreign occupant': refuseForeign,
 };
+
+/** Every file that a release mounts and never writes has the hash of its manifest. */
+async function verifySealed({ outside, service, progress }: Slot, release: Release): Promise<string> {
+  const found: string[] = [];
+  for (const tree of treesOf(release)) {
+    if (tree.manifest === undefined) {
+      throw new Error(`${tree.root} has no manifest: npx slot payload seal ${release.shape}`);
+    }
+    found.push(await verifyTree({ outside, service, say: (line) => progress.say(line) }, tree));
+  }
+  return found.join('; ');
+}
 
 async function refuseForeign({ outside, store, service, release }: Preflight): Promise<string> {
   const findings = await foreignFindings(outside, store, service, release.port);
