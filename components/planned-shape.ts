@@ -136,7 +136,7 @@ function present<T>(value: T | undefined): T {
 }
 
 /** @throws ConfigurationError where the file describes a host */
-function asShape(file: StackFile, stack: string): ShapeFile {
+export function asShape(file: StackFile, stack: string): ShapeFile {
   if (file.kind === 'shape') return file;
   throw new ConfigurationError([
     {

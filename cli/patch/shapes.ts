@@ -1,0 +1,51 @@
+import { resolve } from 'node:path';
+import { asShape } from '../../components/planned-shape.ts';
+import { draftedHost, draftedStackFile, stackSource } from '../../components/stack-files.ts';
+import { ConfigurationError, type Problem } from '../../shape/configuration.ts';
+import { imageReference } from '../../shape/engines/image.ts';
+import type { HostConfig } from '../../shape/host.ts';
+
+/** What of a shape bears on its patches. */
+export interface PatchedShape {
+  readonly stack: string;
+  /** Its stack file. */
+  readonly file: string;
+  readonly host: HostConfig;
+  readonly repository: string;
+  /** `registry/name@sha256:…`; a placeholder where that is not known. */
+  readonly image: string;
+  readonly isImageKnown: boolean;
+  /** Paths below `patches/`, in their order. */
+  readonly patches: readonly string[];
+  /** Values without which its image or its host is not known; empty: both are. */
+  readonly unknown: readonly Problem[];
+}
+
+/**
+ * A shape, also one that the operator has not completed.
+ *
+ * @throws ConfigurationError with everything else that is wrong with it
+ */
+export function patchedShape(folder: string, stack: string): PatchedShape {
+  const { file } = stackSource(folder, stack);
+  const drafted = draftedStackFile(folder, stack);
+  const { shape, hostsFolder = '.' } = asShape(drafted.file, stack);
+  const { host, missing } = draftedHost(resolve(folder, hostsFolder), shape.host);
+  const { image } = shape.engine;
+  const ofImage = drafted.missing.filter(({ key }) => key.startsWith('slot:shape.engine.image'));
+  return {
+    stack,
+    file,
+    host,
+    repository: image.repository,
+    image: imageReference(image),
+    isImageKnown: ofImage.length === 0,
+    patches: shape.patches,
+    unknown: [...missing.filter(({ key }) => /\.(?:address|hostKey)$/.test(key)), ...ofImage],
+  };
+}
+
+/** @throws ConfigurationError where host or image are not known */
+export function requireKnown({ unknown }: PatchedShape): void {
+  if (unknown.length > 0) throw new ConfigurationError(unknown);
+}
