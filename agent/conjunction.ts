@@ -2,6 +2,7 @@ import { identityLabel, namesOf } from '../shape/names.ts';
 import type { Release } from '../shape/release.ts';
 import { type EngineUnit, engineUnit } from './engine.ts';
 import type { Outside } from './outside.ts';
+import { mountedPatchFault } from './patches.ts';
 import { type Container, inspectContainer } from './podman.ts';
 import { cgroupOf, environmentOf, listenersOn, memlockOf } from './processes.ts';
 import { isEnabled } from './systemd.ts';
@@ -97,6 +98,9 @@ const parts: Readonly<Record<string, Part>> = {
       ? undefined
       : `its process may lock ${limit.soft} (hard ${limit.hard}) bytes, wanted ${release.memlock}`;
   },
+
+  'patched files are mounted as they were made': ({ outside, release, container }) =>
+    container && mountedPatchFault(outside, release, container.State.Pid),
 
   'the port is answered by the unit': async ({ outside, release, unit }) => {
     const listeners = await listenersOn(outside, release.port);

@@ -5,6 +5,7 @@ import {
   constants,
   mkdir,
   open,
+  opendir,
   readdir,
   readFile,
   readlink,
@@ -74,13 +75,13 @@ export interface Outside {
    * file: the reading of a pipe would wait for its other end.
    */
   readPart(path: string, offset: number, length: number): Promise<FilePart | undefined>;
-  /** Temporary name, sync, rename, directory sync: after a power cut the old or the new text is there. */
-  writeDurably(path: string, text: string): Promise<void>;
+  /** Temporary name, sync, rename, directory sync: after a power cut the old or the new content is there. */
+  writeDurably(path: string, content: string | Uint8Array): Promise<void>;
   removeDurably(path: string): Promise<void>;
   append(path: string, text: string): Promise<void>;
   makeFolder(path: string): Promise<void>;
-  /** Names in a folder, sorted; none when there is no such folder. */
-  list(path: string): Promise<string[]>;
+  /** Names in a folder, sorted, of more than `atMost` any so many; none when there is no such folder. */
+  list(path: string, atMost?: number): Promise<string[]>;
   readLink(path: string): Promise<string | undefined>;
   kindOf(path: string): Promise<'file' | 'folder' | 'other' | 'absent'>;
   /** Of what a link leads to; `undefined` when there is nothing. */
@@ -100,11 +101,11 @@ export const realOutside: Outside = {
     return absentAs(undefined, readFile(path, 'utf8'));
   },
   readPart: (path, offset, length) => absentAs(undefined, readPart(path, offset, length)),
-  async writeDurably(path, text) {
+  async writeDurably(path, content) {
     const temporary = `${path}.${randomBytes(4).toString('hex')}`;
     const file = await open(temporary, 'w', 0o644);
     try {
-      await file.writeFile(text);
+      await file.writeFile(content);
       await file.sync();
     } catch (error) {
       await rm(temporary, { force: true });
@@ -123,8 +124,8 @@ export const realOutside: Outside = {
   async makeFolder(path) {
     await mkdir(path, { recursive: true });
   },
-  async list(path) {
-    return (await absentAs([], readdir(path))).sort();
+  async list(path, atMost) {
+    return (await absentAs([], atMost === undefined ? readdir(path) : firstNames(path, atMost))).sort();
   },
   async readLink(path) {
     return readlink(path).catch(() => undefined);
@@ -170,6 +171,15 @@ async function readPart(path: string, offset: number, length: number): Promise<F
   } finally {
     await file.close();
   }
+}
+
+async function firstNames(path: string, atMost: number): Promise<string[]> {
+  const names: string[] = [];
+  for await (const { name } of await opendir(path, { bufferSize: 1024 })) {
+    if (names.length === atMost) break;
+    names.push(name);
+  }
+  return names;
 }
 
 async function syncFolder(path: string): Promise<void> {

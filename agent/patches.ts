@@ -1,60 +1,381 @@
+import type { ImageFile } from '../shape/image-files.ts';
 import { namesOf } from '../shape/names.ts';
-import { type Release, sha256 } from '../shape/release.ts';
+import { applyExactly, type ExactDiff, isContained, parsePatchFile } from '../shape/patches.ts';
+import { type Release, sha256, shortId } from '../shape/release.ts';
+import { unitTextOf } from '../shape/unit-text.ts';
+import { imageFiles } from './image-file.ts';
 import type { Outside } from './outside.ts';
+import { type Container, imageEntrypoint } from './podman.ts';
+import { type ProbeAnswer, type ProbeFinding, probeAnswerOf, probeWords } from './python-probe.ts';
 import { runThrowAway } from './throw-away.ts';
 
+type Patched = Release['patches'][number];
+
+/** An import of a large engine takes its time; a throw-away container has 300 s. */
+const importSeconds = 270;
+
+/** Beside a running engine: what a probe needs is read by then, or something is wrong. */
+const runningProbeSeconds = 120;
+
+/** Larger than any source file that Python would read in a reasonable time. */
+const mostFileBytes = 16 * 1024 ** 2;
+
 /**
- * Applies each patch to the pristine file of the pinned image, without fuzz, and keeps the result under the
- * name of its hash. Throws with the name of the patch that does not fit; nothing of the image is changed.
+ * Applies the patches to the pristine files of the pinned image, to the byte, and keeps the results under the names
+ * of their hashes. Throws with the patches that do not fit; nothing of the image is changed, and no file that is there
+ * is written again.
  */
-export async function checkPatches(outside: Outside, release: Release): Promise<void> {
-  for (const patched of release.patches) {
-    const result = await runThrowAway(outside, {
-      image: release.image,
-      entrypoint: 'cat',
-      arguments: [patched.target],
-    });
-    if (result.exitCode !== 0) {
-      throw new Error(`${patched.target} cannot be read in the image: ${result.stderr.trim()}`);
+export async function applyPatches(outside: Outside, release: Release): Promise<void> {
+  const results = await patchedBytes(outside, release);
+  for (const { patched, bytes } of results) {
+    const path = patchedPath(release, patched);
+    if ((await outside.kindOf(path)) !== 'absent') {
+      const fault = await patchedFileFault(outside, release, patched);
+      if (fault !== undefined) throw new Error(`${fault}; remove it and try again: it is made anew then`);
+      continue;
     }
-    if (sha256(result.stdout) !== patched.baseSha256) {
-      throw new Error(
-        `${patched.target} in the image has sha256 ${sha256(result.stdout)}, the patch was made for ${patched.baseSha256}`,
-      );
-    }
-    const path = namesOf(release.service).patchedFile(patched.patchedSha256, patched.target);
-    const folder = path.slice(0, path.lastIndexOf('/'));
-    const working = `${folder}.${process.pid}`;
-    await outside.makeFolder(working);
+    await outside.makeFolder(path.slice(0, path.lastIndexOf('/')));
+    await outside.writeDurably(path, bytes);
+  }
+}
+
+/** Why a file that a unit mounts is not what it was made as; undefined: it is. */
+export async function patchedFileFault(
+  outside: Outside,
+  release: Pick<Release, 'service' | 'shape'>,
+  patched: Patched,
+): Promise<string | undefined> {
+  const path = patchedPath(release, patched);
+  const kind = await outside.kindOf(path);
+  if (kind !== 'file')
+    return `patched file ${path} of ${release.shape} is ${kind === 'absent' ? 'gone' : `a ${kind}`}`;
+  const actual = await hashOf(outside, path);
+  return actual === patched.patchedSha256
+    ? undefined
+    : `patched file ${path} has sha256 ${actual ?? 'none'}: it was damaged or changed on this host`;
+}
+
+interface PatchedBytes {
+  readonly patched: Patched;
+  readonly bytes: Uint8Array;
+}
+
+async function patchedBytes(outside: Outside, release: Release): Promise<readonly PatchedBytes[]> {
+  const { image, patches } = release;
+  const files = patches.map(({ target, baseSha256 }) => ({ path: target, sha256: baseSha256 }));
+  const [answer] = await imageFiles(outside, { images: [{ image, pull: false, files }] }, () => undefined);
+  if (answer?.kind !== 'read') throw new Error(`${image} cannot be read: ${answer?.reason ?? 'no answer'}`);
+  const results: PatchedBytes[] = [];
+  const faults: string[] = [];
+  for (const patched of patches) {
+    const found = answer.files.find(({ path }) => path === patched.target);
     try {
-      await outside.writeDurably(`${working}/file`, result.stdout);
-      for (const diff of patched.diffs) {
-        const applied = await outside.run(
-          'patch',
-          [
-            '--fuzz=0',
-            '--batch',
-            '--forward',
-            '--no-backup-if-mismatch',
-            '--reject-file=-',
-            `${working}/file`,
-          ],
-          { input: diff.text },
-        );
-        if (applied.exitCode !== 0) {
-          throw new Error(`${diff.name} does not apply to ${patched.target}: ${applied.stdout.trim()}`);
-        }
-      }
-      const text = (await outside.readText(`${working}/file`)) ?? '';
-      if (sha256(text) !== patched.patchedSha256) {
-        throw new Error(
-          `${patched.target} has sha256 ${sha256(text)} after its patches, wanted ${patched.patchedSha256}`,
-        );
-      }
-      await outside.makeFolder(folder);
-      await outside.writeDurably(path, text);
-    } finally {
-      await outside.removeDurably(working);
+      results.push({ patched, bytes: appliedTo(found, patched) });
+    } catch (error) {
+      faults.push((error as Error).message);
     }
   }
+  if (faults.length > 0) throw new Error(faults.join('; '));
+  return results;
+}
+
+function appliedTo(found: ImageFile | undefined, patched: Patched): Uint8Array {
+  const { target, baseSha256, patchedSha256, diffs } = patched;
+  const names = diffs.map(({ name }) => name).join(', ');
+  if (found?.kind !== 'file') throw new Error(`${names}: ${target} ${absence(found, baseSha256)}`);
+  const read = diffs.map(({ name, text }) => ({ name, diff: diffIn(name, text) }));
+  const base = new Uint8Array(Buffer.from(found.content, 'base64'));
+  if (sha256(base) !== baseSha256) {
+    throw new Error(
+      `${names}: ${target} in the image has sha256 ${shortId(sha256(base))}…, the patch was made for ${shortId(baseSha256)}…: ${driftOf(base, read)}`,
+    );
+  }
+  let bytes: Uint8Array = base;
+  for (const { name, diff } of read) {
+    const applied = applyExactly(bytes, diff);
+    if (applied.fault !== undefined) throw new Error(`${name} on ${target}: ${applied.fault.message}`);
+    bytes = applied.bytes;
+  }
+  if (sha256(bytes) !== patchedSha256) {
+    throw new Error(
+      `${names}: ${target} has sha256 ${sha256(bytes)} after them, Patched-SHA256 says ${patchedSha256}`,
+    );
+  }
+  return bytes;
+}
+
+function diffIn(name: string, text: string): ExactDiff {
+  const { patch, faults } = parsePatchFile(text);
+  if (patch === undefined) throw new Error(`${name} ${faults.map(({ limit }) => limit).join(', ')}`);
+  return patch.diff;
+}
+
+function absence(found: ImageFile | undefined, baseSha256: string): string {
+  if (found === undefined) return 'was not looked for';
+  if (found.kind === 'not regular') return `is no regular file in the image: ${found.what}`;
+  if (found.kind === 'file') return 'is there';
+  const [moved] = found.elsewhere.filter(
+    ({ content }) => sha256(Buffer.from(content, 'base64')) === baseSha256,
+  );
+  if (moved !== undefined)
+    return `is not in the image: it moved to ${moved.path}, unchanged; correct Target and paths`;
+  const alike = found.elsewhere.map(({ path }) => path).slice(0, 3);
+  return alike.length === 0
+    ? 'is not in the image, nor a file of its name in its package'
+    : `is not in the image; a file of its name is ${alike.join(' and ')}`;
+}
+
+/** What became of each diff on a file that is not the one it was made for. */
+function driftOf(
+  base: Uint8Array,
+  diffs: readonly { readonly name: string; readonly diff: ExactDiff }[],
+): string {
+  let bytes = base;
+  const said: string[] = [];
+  for (const { name, diff } of diffs) {
+    const applied = applyExactly(bytes, diff);
+    if (applied.fault === undefined) {
+      bytes = applied.bytes;
+      said.push(`${name} would stand as it is on this file`);
+    } else if (isContained(bytes, diff)) {
+      said.push(`${name} is already contained, take it out`);
+    } else {
+      said.push(`${name}, ${applied.fault.message}`);
+    }
+  }
+  return `${said.join('; ')}; slot patch rebase makes it anew for this image`;
+}
+
+/**
+ * Has the image's Python import each patched module in a throw-away container, with the files mounted as the unit
+ * mounts them. Throws where it would run other code than that of the patched file.
+ */
+export async function tryPatches(outside: Outside, release: Release): Promise<string> {
+  const mounted = await probeThrowAway(outside, release, patchMounts(release));
+  const faults = release.patches.flatMap((patched) => inertFault(mounted, patched) ?? []);
+  if (faults.length > 0) throw new Error(faults.join('; '));
+
+  const wanted = release.patches.map((patched) => ({
+    patched,
+    found: findingOf(mounted, patched),
+    markers: markersOf(patched),
+  }));
+  const isDoubtful = wanted.some(
+    ({ found, markers }) => markers.length > 0 || importError(found) !== undefined,
+  );
+  // What fails without the patch as well says nothing of it: no GPU is there.
+  const pristine = isDoubtful ? await probeThrowAway(outside, release, []) : undefined;
+  const notImported: string[] = [];
+  for (const { patched, found, markers } of wanted) {
+    const { target } = patched;
+    const error = importError(found);
+    const without = pristine && findingOf(pristine, patched);
+    if (error !== undefined && error !== importError(without)) {
+      throw new Error(`${target} cannot be imported with its patches: ${error}`);
+    }
+    if (error !== undefined) notImported.push(`${found?.module} (${error})`);
+    if (markers.length === 0) continue;
+    if (error !== undefined) {
+      throw new Error(
+        `${target}: its marker cannot be seen, the image's own module is not to be imported without a GPU either: ${error}; take the line "Marker:" out, the code is compared all the same`,
+      );
+    }
+    const fault = markerFault(found, target, markers);
+    if (fault !== undefined) throw new Error(fault);
+    if (without?.imported?.marker === true) {
+      throw new Error(
+        `${target}: its marker holds without the patch too (${markers.join(' and ')}), so it proves nothing`,
+      );
+    }
+  }
+  const python = `Python ${mounted.python.version} takes the code of ${release.patches.length} patched files`;
+  return notImported.length === 0
+    ? `${python} and imports them`
+    : `${python}; not imported, as their originals are not without a GPU: ${notImported.join(', ')}`;
+}
+
+/**
+ * Why the engine's container does not run the patched files: asked of its own Python, in the container. Modules are
+ * only found and their code is compared; one that has a marker is imported, with the GPUs hidden from it.
+ */
+export async function runningPatchFault(
+  outside: Outside,
+  release: Release,
+  container: Container,
+): Promise<string | undefined> {
+  if (release.patches.length === 0) return undefined;
+  const hidden = ['HIP_VISIBLE_DEVICES', 'ROCR_VISIBLE_DEVICES', 'CUDA_VISIBLE_DEVICES'];
+  const words = probeWords({
+    words: [],
+    files: release.patches.map((patched) => probed(patched, markersOf(patched).length > 0)),
+    limitSeconds: runningProbeSeconds,
+  });
+  const { stdout, stderr, exitCode } = await outside.run(
+    'podman',
+    ['exec', ...hidden.map((name) => `--env=${name}=-1`), container.Id, 'python3', ...words],
+    { timeoutSeconds: runningProbeSeconds + 10 },
+  );
+  const answer = probeAnswerOf(stdout);
+  if (answer === undefined) return `its Python does not answer (exit ${exitCode}): ${lastLine(stderr)}`;
+  for (const patched of release.patches) {
+    const markers = markersOf(patched);
+    const found = findingOf(answer, patched);
+    const fault =
+      inertFault(answer, patched) ??
+      (markers.length > 0 ? markerFault(found, patched.target, markers) : undefined);
+    if (fault !== undefined) return fault;
+  }
+  return undefined;
+}
+
+/**
+ * Why the process does not have the patched files under their targets: looked at from the host, by its mounts. A file
+ * that was replaced since its start is still the old one for it.
+ */
+export async function mountedPatchFault(
+  outside: Outside,
+  release: Release,
+  pid: number,
+): Promise<string | undefined> {
+  if (release.patches.length === 0) return undefined;
+  const mounts = (await outside.readText(`/proc/${pid}/mountinfo`)) ?? '';
+  for (const patched of release.patches) {
+    const { target } = patched;
+    const path = patchedPath(release, patched);
+    const mount = mounts
+      .split('\n')
+      .findLast((line) => line.split(' ')[4] === target)
+      ?.split(' ');
+    if (mount === undefined) return `nothing is mounted over ${target}`;
+    if (!mount[5]?.split(',').includes('ro')) return `${target} is not mounted read-only`;
+    const seen = `/proc/${pid}/root${target}`;
+    const [inside, onHost] = [await outside.statusOf(seen), await outside.statusOf(path)];
+    if (inside === undefined) return `${target} is not there for process ${pid}`;
+    if (inside.inode !== onHost?.inode || inside.device !== onHost.device) {
+      return `${target} is not ${path}: that was ${onHost === undefined ? 'removed' : 'replaced'} after the engine's start`;
+    }
+    const actual = await hashOf(outside, seen);
+    if (actual !== patched.patchedSha256) {
+      return `${target} has sha256 ${actual ?? 'none'}, wanted ${patched.patchedSha256}`;
+    }
+  }
+  return undefined;
+}
+
+async function probeThrowAway(
+  outside: Outside,
+  release: Release,
+  mounts: readonly string[],
+): Promise<ProbeAnswer> {
+  const options = unitTextOf(release).container?.options ?? [];
+  const { exitCode, stdout, stderr } = await runThrowAway(outside, {
+    image: release.image,
+    entrypoint: 'python3',
+    options: [...options.filter((option) => /^--(?:env|security-opt)=/.test(option)), ...mounts],
+    arguments: probeWords({
+      words: [...(await imageEntrypoint(outside, release.image)), ...release.arguments],
+      files: release.patches.map((patched) => probed(patched, true)),
+      limitSeconds: importSeconds,
+    }),
+  });
+  const answer = probeAnswerOf(stdout);
+  if (answer === undefined) {
+    throw new Error(`the image's Python does not answer (exit ${exitCode}): ${lastLine(stderr)}`);
+  }
+  return answer;
+}
+
+/** As the unit has them. */
+function patchMounts(release: Release): readonly string[] {
+  const volumes = unitTextOf(release).container?.values('--volume') ?? [];
+  const targets = release.patches.map(({ target }) => target);
+  return volumes
+    .filter((volume) => targets.includes(volume.split(':')[1] ?? ''))
+    .map((volume) => `--volume=${volume}`);
+}
+
+function probed(patched: Patched, imports: boolean) {
+  const markers = markersOf(patched);
+  return {
+    target: patched.target,
+    imports,
+    ...(markers.length > 0 && { marker: markers.map((marker) => `(${marker})`).join(' and ') }),
+  };
+}
+
+/** Of the patches in effect: what an earlier one of a file says holds after the later ones too. */
+function markersOf({ diffs }: Patched): readonly string[] {
+  return diffs.flatMap(({ text }) => parsePatchFile(text).patch?.header.marker ?? []);
+}
+
+function findingOf({ files }: ProbeAnswer, { target }: Patched): ProbeFinding | undefined {
+  return files.find((file) => file.target === target);
+}
+
+/** Why Python would run other code than that of the patched file; undefined: it would run this. */
+function inertFault(answer: ProbeAnswer, patched: Patched): string | undefined {
+  const { python } = answer;
+  const { target, patchedSha256 } = patched;
+  const found = findingOf(answer, patched);
+  const inert = (reason: string): string => `the patch of ${target} would be mounted and not used: ${reason}`;
+  const who = `Python ${python.version} (${python.executable})`;
+  if (found === undefined) return inert(`${who} ended before it looked at it`);
+  if (found.realPath !== target)
+    return inert(`the path leads over a link, the file is ${found.realPath}; correct Target`);
+  if (found.kind !== 'file')
+    return inert(`it is ${found.kind === 'absent' ? 'absent' : `a ${found.kind}`} there`);
+  if (found.sha256 !== patchedSha256) {
+    return inert(`the container sees sha256 ${found.sha256}, wanted ${patchedSha256}`);
+  }
+  if (found.module == null) {
+    return inert(
+      found.shadowedBy != null
+        ? `${who} imports this module from ${found.shadowedBy}; correct Target`
+        : `${who} reads no folder that has it: ${python.path.filter((entry) => entry !== '').join(', ')}; correct Target`,
+    );
+  }
+  if (found.codeError != null) return inert(`${who} cannot compile it: ${found.codeError}`);
+  if (found.isCompiledFrom === true) return undefined;
+  const { cache } = found;
+  const remedy =
+    'with PYTHONPYCACHEPREFIX=/tmp/pycache in slot:shape.environment Python compiles the sources itself';
+  if (cache?.kind === 'unchecked-hash') {
+    return inert(`${cache.path} is unchecked byte code, ${who} never looks at its source; ${remedy}`);
+  }
+  return inert(
+    `${who} takes the old byte code ${cache?.path ?? ''}, whose source had the same size and time; give the file on the host another time (touch), or ${remedy}`,
+  );
+}
+
+function importError(found: ProbeFinding | undefined): string | undefined {
+  if (found?.imported === undefined) return 'Python ended during the import';
+  const { error, file } = found.imported;
+  if (error != null) return error;
+  return file === found.target ? undefined : `it was imported from ${file}`;
+}
+
+function markerFault(
+  found: ProbeFinding | undefined,
+  target: string,
+  markers: readonly string[],
+): string | undefined {
+  const error = importError(found);
+  if (error !== undefined) return `${target}: its marker cannot be seen: ${error}`;
+  const marker = found?.imported?.marker;
+  return marker === true
+    ? undefined
+    : `${target}: its marker does not hold in the imported module: ${markers.join(' and ')} (${marker})`;
+}
+
+function patchedPath({ service }: Pick<Release, 'service'>, { patchedSha256, target }: Patched): string {
+  return namesOf(service).patchedFile(patchedSha256, target);
+}
+
+async function hashOf(outside: Outside, path: string): Promise<string | undefined> {
+  const part = await outside.readPart(path, 0, mostFileBytes);
+  return part && sha256(part.bytes);
+}
+
+function lastLine(text: string): string {
+  return text.trim().split('\n').pop() ?? '';
 }

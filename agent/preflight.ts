@@ -6,7 +6,7 @@ import { foreignFindings } from './foreign.ts';
 import { treesOf, verifyTree } from './hashing/sealed-payload.ts';
 import { entrypointFault } from './image-description.ts';
 import type { Outside } from './outside.ts';
-import { checkPatches } from './patches.ts';
+import { applyPatches, patchedFileFault, tryPatches } from './patches.ts';
 import { hasSecret, imageState } from './podman.ts';
 import { type Slot, StageFailure } from './stages.ts';
 import type { PreflightResults, Store } from './store.ts';
@@ -42,7 +42,7 @@ const absences = {
 /** All that can be known while the old engine serves, cheapest first. */
 const checks: Readonly<Record<string, PreflightCheck>> = {
   tools: async ({ outside }) => {
-    const tools = ['systemctl', 'systemd-run', 'podman', 'curl', 'ss', 'patch'];
+    const tools = ['systemctl', 'systemd-run', 'podman', 'curl', 'ss'];
     const missing: string[] = [];
     for (const tool of tools) {
       const found = await outside.run('sh', ['-c', `command -v ${tool}`]);
@@ -144,9 +144,12 @@ const checks: Readonly<Record<string, PreflightCheck>> = {
 
   patches: async ({ outside, release }) => {
     if (release.patches.length === 0) return 'none';
-    await checkPatches(outside, release);
+    await applyPatches(outside, release);
     return release.patches.map((patch) => patch.target).join(', ');
   },
+
+  imports: async ({ outside, release }) =>
+    release.patches.length === 0 ? 'no module is patched' : tryPatches(outside, release),
 
   arguments: async ({ outside, release }) => {
     const fault = await entrypointFault(outside, release);
@@ -212,9 +215,8 @@ const checks: Readonly<Record<string, PreflightCheck>> = {
       });
     }
     for (const patch of previous.patches) {
-      const path = namesOf(previous.service).patchedFile(patch.patchedSha256, patch.target);
-      if ((await outside.kindOf(path)) !== 'file')
-        throw new Error(`patched file ${path} of ${previous.shape} is gone`);
+      const fault = await patchedFileFault(outside, previous, patch);
+      if (fault !== undefined) throw new Error(`${fault}: there would be no way back`);
     }
     for (const { name } of previous.secrets) {
       if (!(await hasSecret(outside, name))) {

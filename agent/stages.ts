@@ -5,6 +5,7 @@ import { faultsOf, type Standing } from './conjunction.ts';
 import { gpuHolders, gpuMemory, memAvailableBytes } from './devices.ts';
 import { engineLogPath, engineUnit, lastLogLines, stateOf } from './engine.ts';
 import type { Outside } from './outside.ts';
+import { runningPatchFault } from './patches.ts';
 import { inspectContainer } from './podman.ts';
 import { cgroupOf, listenersOn, processesIn } from './processes.ts';
 import type { Progress } from './progress.ts';
@@ -210,6 +211,7 @@ export async function awaitReady(
  */
 export async function prove(slot: Slot, release: Release, standing: Standing): Promise<void> {
   await holds(slot, release, standing);
+  await provePatches(slot, release);
   for (const check of release.checks) {
     try {
       await perform(slot.outside, release, check);
@@ -222,6 +224,21 @@ export async function prove(slot: Slot, release: Release, standing: Standing): P
   }
   if (standing === 'trial') await slot.outside.sleep(release.deadlines.settleSeconds);
   await holds(slot, release, standing);
+}
+
+/** A patch that is mounted and not used is a failure, however well the engine serves. */
+async function provePatches({ outside, service, progress }: Slot, release: Release): Promise<void> {
+  if (release.patches.length === 0) return;
+  const container = await inspectContainer(outside, release.container);
+  const fault =
+    container === undefined
+      ? `there is no container ${release.container}`
+      : await runningPatchFault(outside, release, container);
+  if (fault !== undefined) {
+    const { InvocationID } = await engineUnit(outside, service);
+    throw await withLog(outside, release, InvocationID, 'patches in effect', fault);
+  }
+  await progress.say('the patches are in effect in the running container');
 }
 
 async function holds(

@@ -8,13 +8,15 @@ export interface ThrowAway {
   readonly image: string;
   readonly entrypoint: string;
   readonly arguments: readonly string[];
+  /** Further ones of `podman run`, e.g. `--volume=…`; default none. */
+  readonly options?: readonly string[];
   /** Value of systemd's LimitMEMLOCK; default: systemd's own. */
   readonly memlock?: string;
 }
 
 /**
- * Runs a program of the image in a container without GPUs, network or mounts, under the limits of a unit as
- * the engine's are. The cgroup is the transient unit's: podman's own `--memory` wants a swap controller that
+ * Runs a program of the image in a container without GPUs and network, under the limits of a unit as the engine's
+ * are. The cgroup is the transient unit's: podman's own `--memory` wants a swap controller that
  * not every kernel has.
  */
 export function runThrowAway(outside: Outside, container: ThrowAway): Promise<CommandResult> {
@@ -25,8 +27,14 @@ export function runThrowAway(outside: Outside, container: ThrowAway): Promise<Co
       ...['--quiet', '--pipe', '--wait', '--collect', '--property=Delegate=yes'],
       ...[`--property=MemoryMax=${memoryBytes}`, `--property=RuntimeMaxSec=${limitSeconds}`, ...memlock],
       ...['podman', 'run', '--rm', '--pull=never', '--network=none', '--cgroups=split', '--ulimit=host'],
-      ...[`--entrypoint=${container.entrypoint}`, container.image, ...container.arguments],
+      ...(container.options ?? []).map(literal),
+      ...[`--entrypoint=${container.entrypoint}`, container.image, ...container.arguments.map(literal)],
     ],
     { timeoutSeconds: limitSeconds + 30 },
   );
+}
+
+/** systemd fills in variables in the words of a transient unit too. */
+function literal(word: string): string {
+  return word.replaceAll('$', '$$$$');
 }
