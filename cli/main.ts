@@ -12,6 +12,7 @@ interface Command {
   readonly least: number;
   readonly most: number;
   readonly json?: boolean;
+  readonly write?: boolean;
   /** Loads its code when it is called: `status` must not pay for what `plan` needs. */
   run(call: Call): Promise<number>;
 }
@@ -20,6 +21,7 @@ interface Call {
   readonly folder: string;
   readonly operands: readonly string[];
   readonly json: boolean;
+  readonly write: boolean;
 }
 
 const commands: Readonly<Record<string, Command>> = {
@@ -54,6 +56,37 @@ const commands: Readonly<Record<string, Command>> = {
     most: 1,
     run: async ({ folder, operands: [stack = ''] }) => (await import('./image.ts')).learn(folder, stack),
   },
+  'patch check': {
+    operands: '[<stack> …]',
+    summary: 'whether the patches of shapes apply to the files of their pinned images; default: all shapes',
+    least: 0,
+    most: Number.POSITIVE_INFINITY,
+    run: async ({ folder, operands }) => (await import('./patch/check.ts')).check(folder, operands),
+  },
+  'patch new': {
+    operands: '<stack> <target> <name>',
+    summary: "lays a copy of an image's file out for editing; again after the edit: writes the patch",
+    least: 3,
+    most: 3,
+    run: async ({ folder, operands: [stack = '', target = '', name = ''] }) =>
+      (await import('./patch/new.ts')).newPatch(folder, stack, target, name),
+  },
+  'patch rebase': {
+    operands: '<stack> [<digest>]',
+    summary: "tries a shape's patches on another image; --write writes those anew that stand elsewhere in it",
+    least: 1,
+    most: 2,
+    write: true,
+    run: async ({ folder, operands: [stack = '', digest], write }) =>
+      (await import('./patch/rebase.ts')).rebase(folder, stack, { digest, write }),
+  },
+  'patch record': {
+    operands: '<name> …',
+    summary: 'accepts patches as they are now: records their hashes in patches/SHA256SUMS',
+    least: 1,
+    most: Number.POSITIVE_INFINITY,
+    run: async ({ folder, operands }) => (await import('./patch/record.ts')).record(folder, operands),
+  },
   rollback: {
     operands: '[<host>]',
     summary: 'back to the release that held the slot before, without its stack',
@@ -87,7 +120,9 @@ async function main(words: readonly string[]): Promise<number> {
     throw new UsageError(`usage: slot ${name} ${command.operands}`);
   }
   if (values.json && !command.json) throw new UsageError(`slot ${name} has no --json`);
-  return command.run({ folder: values.folder ?? projectFolder, operands, json: values.json ?? false });
+  if (values.write && !command.write) throw new UsageError(`slot ${name} has no --write`);
+  const { folder = projectFolder, json = false, write = false } = values;
+  return command.run({ folder, operands, json, write });
 }
 
 /** The command is part of its project: it works from everywhere. */
@@ -100,6 +135,7 @@ function options(words: readonly string[]) {
       allowPositionals: true,
       options: {
         json: { type: 'boolean' },
+        write: { type: 'boolean' },
         folder: { type: 'string' },
         help: { type: 'boolean', short: 'h' },
       },
@@ -125,8 +161,8 @@ async function unknownCommand(words: readonly string[]): Promise<UsageError> {
 }
 
 function help(): string {
-  const rows = Object.entries(commands).map(([name, { operands, json, summary }]) => [
-    `  slot ${name} ${operands}${json ? ' [--json]' : ''}`,
+  const rows = Object.entries(commands).map(([name, { operands, json, write, summary }]) => [
+    `  slot ${name} ${operands}${json ? ' [--json]' : ''}${write ? ' [--write]' : ''}`,
     summary,
   ]);
   const width = Math.max(...rows.map(([usage = '']) => usage.length)) + 2;
