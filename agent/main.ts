@@ -3,6 +3,7 @@ import * as z from 'zod';
 import { imageFilesRequestSchema } from '../shape/image-files.ts';
 import { exitCodes, isBeforeTheStop, type Outcome, type Transaction } from '../shape/inspection.ts';
 import { stateRoot } from '../shape/names.ts';
+import { payloadRequestSchema } from '../shape/payload-request.ts';
 import {
   type Claim,
   manifestSchema,
@@ -14,7 +15,7 @@ import {
 } from '../shape/release.ts';
 import { nameSchema } from '../shape/text.ts';
 import { readRequested } from './hashing/hash-job.ts';
-import { payloadCommand, payloadRequestSchema } from './hashing/payload-command.ts';
+import { payloadCommand } from './hashing/payload-command.ts';
 import { hostSetup, hostSetupSchema } from './host-setup.ts';
 import { hostTeardown } from './host-teardown.ts';
 import { describeImage } from './image-description.ts';

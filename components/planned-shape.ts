@@ -11,11 +11,13 @@ import {
 import { knowledgeOf } from '../shape/engines/image-knowledge.ts';
 import type { HostConfig } from '../shape/host.ts';
 import type { Model } from '../shape/model.ts';
+import { parsePatchHashes, patchHashesFile } from '../shape/patches.ts';
 import { planRelease } from '../shape/plan.ts';
 import { allOf, type Problem } from '../shape/problems.ts';
 import type { Release } from '../shape/release.ts';
 import { readTemplates } from '../templates/templates.ts';
 import { imageFiles } from './image-files.ts';
+import { payloadManifests } from './payload-manifests.ts';
 import {
   draftedHost,
   type Handed,
@@ -119,14 +121,19 @@ function loadAll(projectFolder: string, source: Source): LoadedFiles {
 function render(
   projectFolder: string,
   stack: string,
-  { shape }: ShapeFile,
+  { shape, hostsFolder = '.' }: ShapeFile,
   host: HostConfig,
   model: Model | undefined,
 ): PlannedShape {
   const patches = patchTexts(projectFolder, shape.patches);
+  const patchHashes = parsePatchHashes(textOf(join(projectFolder, 'patches', patchHashesFile)) ?? '');
   const image = knowledgeOf(imageFiles(projectFolder), shape.engine.image.digest);
   const templates = readTemplates();
-  return { host, release: planRelease({ host, shape, stack, templates, model, image, patches }) };
+  const manifests = payloadManifests(resolve(projectFolder, hostsFolder));
+  return {
+    host,
+    release: planRelease({ host, shape, stack, templates, model, image, patches, patchHashes, manifests }),
+  };
 }
 
 /** A shape that is valid names its host. */

@@ -32,9 +32,12 @@ export const payloadManifestSchema = z
   );
 export type PayloadManifest = z.infer<typeof payloadManifestSchema>;
 
-/** File of the operator's repository with a payload's manifest; `folder` is the payload's on the host. */
-export function manifestFile(folder: string): string {
-  return `payloads/${basename(folder)}.sha256`;
+/** Folder of manifests beside a host's file. */
+export const payloadsFolder = 'payloads';
+
+/** File with the manifest of what lies at a path of the host, a payload's folder or what is mounted beside it. */
+export function manifestFile(root: string): string {
+  return `${payloadsFolder}/${basename(root)}.sha256`;
 }
 
 const header = '# Payload manifest, form 1. In the payload folder: sha256sum --check --quiet THIS_FILE';
@@ -55,13 +58,13 @@ export function manifestIdOf(manifest: PayloadManifest): string {
 /**
  * Reads what {@link manifestText} writes, in any order and with any line ends.
  *
- * @throws Error that names line and remedy where it is something else
+ * @throws Error that names the line where it is something else
  */
-export function manifestFromText(file: string, text: string): PayloadManifest {
+export function manifestFromText(text: string): PayloadManifest {
   const files: SealedFile[] = [];
   let size: number | undefined;
   const fail = (line: number, what: string): never => {
-    throw new Error(`${file}, line ${line}: ${what}; write it anew: npx slot payload seal <stack>`);
+    throw new Error(`line ${line}: ${what}`);
   };
   for (const [index, line] of text.split(/\r?\n/).entries()) {
     const number = index + 1;

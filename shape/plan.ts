@@ -8,6 +8,7 @@ import type { Model } from './model.ts';
 import { identityLabel, namesOf } from './names.ts';
 import { patchedFilesOf } from './patches.ts';
 import { expectedPayload } from './payload-expectation.ts';
+import { manifestFile, type PayloadManifest } from './payload-manifest.ts';
 import { ConfigurationError, type Problem } from './problems.ts';
 import { manifestVersion, type Release, type ReviewFacts } from './release.ts';
 import { renderService, renderTarget, type Templates, type UnitView } from './render.ts';
@@ -28,6 +29,10 @@ export interface PlanInput {
   readonly image?: NamedImageKnowledge | undefined;
   /** Texts of the diffs that the shape names, by their path below `patches/`. */
   readonly patches: ReadonlyMap<string, string>;
+  /** What `patches/SHA256SUMS` records of them, by the same paths; undefined: it is not asked. */
+  readonly patchHashes?: ReadonlyMap<string, string> | undefined;
+  /** Manifests of the host's payloads, by their file's name; undefined: none is sealed. */
+  readonly manifests?: ReadonlyMap<string, PayloadManifest> | undefined;
 }
 
 /**
@@ -39,7 +44,7 @@ export function planRelease(input: PlanInput): Release {
   const { host, shape, stack, templates, patches } = input;
   const file = `Pulumi.${stack}.yaml`;
   const shortName = shape.shortName ?? stack;
-  const patched = patchedFilesOf(shape.patches, patches, file);
+  const patched = patchedFilesOf(shape.patches, patches, file, input.patchHashes);
   const volumes = volumesOf(host, shape, patched.files, file);
   const engine = invocationOf(host, shape, volumes);
   const problems = [
@@ -75,12 +80,14 @@ export function planRelease(input: PlanInput): Release {
       ...(payload.entry === undefined ? {} : { entry: payload.entry }),
       verify: payload.verify,
       ...(payload.expected && { expected: expectedPayload(payload.expected) }),
+      ...sealOf(volumes.payload.source, input),
     },
     ...(volumes.mounts.length > 0 && {
       mounts: volumes.mounts.map(({ source, target, expected }) => ({
         source,
         target,
         ...(expected && { expected: expectedPayload(expected) }),
+        ...sealOf(source, input),
       })),
     }),
     stateFolders: Object.values(volumes.state).map(({ source }) => source),
@@ -103,6 +110,12 @@ export function planRelease(input: PlanInput): Release {
     checks: checksOf(engine),
     review: reviewFactsOf(input, engine),
   };
+}
+
+/** Where hashes are to hold: elsewhere a seal would make another release of what nobody verifies. */
+function sealOf(root: string, { shape, manifests }: PlanInput): { readonly manifest?: PayloadManifest } {
+  const manifest = manifests?.get(manifestFile(root));
+  return shape.payload.verify === 'hashes' && manifest !== undefined ? { manifest } : {};
 }
 
 function reviewFactsOf({ host, shape, model, image }: PlanInput, engine: EngineInvocation): ReviewFacts {

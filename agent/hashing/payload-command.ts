@@ -1,14 +1,6 @@
-import * as z from 'zod';
-import { nameSchema } from '../../shape/text.ts';
+import type { PayloadRequest, SealedPayloads } from '../../shape/payload-request.ts';
 import type { HashContext } from './hash-job.ts';
-import { PayloadDiffers, sealedTreeSchema, sealTree, verifyTree } from './sealed-payload.ts';
-
-/** What `slot payload seal` and `slot payload verify` get on standard input. */
-export const payloadRequestSchema = z.strictObject({
-  service: nameSchema,
-  trees: z.array(sealedTreeSchema).min(1),
-});
-export type PayloadRequest = z.infer<typeof payloadRequestSchema>;
+import { PayloadDiffers, sealTree, verifyTree } from './sealed-payload.ts';
 
 /**
  * Carries out what an operator asks of payloads, outside of the slot's lock.
@@ -21,11 +13,11 @@ export async function payloadCommand(
   context: HashContext,
   trees: PayloadRequest['trees'],
 ): Promise<string | undefined> {
-  const results: unknown[] = [];
+  const sealed: SealedPayloads = [];
   let differs = false;
   for (const tree of trees) {
     try {
-      if (verb === 'seal') results.push({ root: tree.root, manifest: await sealTree(context, tree) });
+      if (verb === 'seal') sealed.push({ root: tree.root, manifest: await sealTree(context, tree) });
       else await context.say(await verifyTree(context, tree));
     } catch (error) {
       if (!(error instanceof PayloadDiffers)) throw error;
@@ -34,5 +26,5 @@ export async function payloadCommand(
     }
   }
   if (differs) return undefined;
-  return verb === 'seal' ? `${JSON.stringify(results)}\n` : '';
+  return verb === 'seal' ? `${JSON.stringify(sealed)}\n` : '';
 }

@@ -24,6 +24,10 @@ export async function payloadTree(outside: Outside, root: string): Promise<reado
   return files.sort((one, other) => (one.name < other.name ? -1 : 1));
 }
 
+export function isHidden(name: string): boolean {
+  return name.split('/').some((part) => part.startsWith('.'));
+}
+
 async function look(
   outside: Outside,
   { name, path }: { readonly name: string; readonly path: string },
@@ -43,7 +47,7 @@ async function look(
       odd.push(`${path} is a link to a folder, and links may go round: put the folder there, or mount it`);
     } else {
       for (const entry of await outside.list(path)) {
-        if (entry.startsWith('.')) continue;
+        if (isHidden(entry)) continue;
         const inner = name === '' ? entry : `${name}/${entry}`;
         await look(outside, { name: inner, path: `${path}/${entry}` }, files, odd);
       }

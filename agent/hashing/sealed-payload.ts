@@ -1,37 +1,17 @@
 import { createHash } from 'node:crypto';
-import * as z from 'zod';
 import { sizeText } from '../../shape/memory/amounts.ts';
-import { type ExpectedPayload, expectedPayloadSchema } from '../../shape/payload-expectation.ts';
+import type { ExpectedPayload } from '../../shape/payload-expectation.ts';
 import {
   inOrder,
   manifestIdOf,
   type PayloadManifest,
   payloadManifestSchema,
 } from '../../shape/payload-manifest.ts';
+import type { HubFile, SealedTree } from '../../shape/payload-request.ts';
 import { type Release, shortId } from '../../shape/release.ts';
 import { type HashContext, readInUnit } from './hash-job.ts';
 import { HashMemo } from './hash-memo.ts';
-import { payloadTree, type TreeFile } from './payload-tree.ts';
-
-/** What a hub says of a file: the hash of its content, or, of a small one, that of git. */
-export const hubFileSchema = z.strictObject({
-  name: z.string(),
-  sha256: z.string().optional(),
-  /** SHA-1 of the content behind git's own header. */
-  gitBlob: z.string().optional(),
-  size: z.int().optional(),
-});
-export type HubFile = z.infer<typeof hubFileSchema>;
-
-/** A payload's folder, or a folder or file that is mounted beside it. */
-export const sealedTreeSchema = z.strictObject({
-  root: z.string().startsWith('/'),
-  manifest: payloadManifestSchema.optional(),
-  expected: expectedPayloadSchema.optional(),
-  /** For a seal: what a hub says of the files. */
-  hub: z.array(hubFileSchema).optional(),
-});
-export type SealedTree = z.infer<typeof sealedTreeSchema>;
+import { isHidden, payloadTree, type TreeFile } from './payload-tree.ts';
 
 /** All that a release mounts and never writes. */
 export function treesOf({ payload, mounts = [] }: Release): readonly SealedTree[] {
@@ -172,10 +152,11 @@ async function hubMisfit(
   { outside }: HashContext,
   root: string,
   files: readonly TreeFile[],
-  { name, size, gitBlob }: HubFile,
+  { name, size, sha256, gitBlob }: HubFile,
 ): Promise<readonly string[]> {
   const file = files.find((other) => other.name === name);
-  if (file === undefined) return name.startsWith('.') ? [] : [`${name} is missing`];
+  // A hub has pages and pictures as well; what it keeps in LFS are weights.
+  if (file === undefined) return sha256 === undefined || isHidden(name) ? [] : [`${name} is missing`];
   const misfit = sizeMisfit(file, size);
   if (misfit.length > 0 || gitBlob === undefined || file.status.size > mostGitBytes) return misfit;
   const part = await outside.readPart(`${root}/${name}`, 0, file.status.size);
