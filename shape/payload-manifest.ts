@@ -3,7 +3,7 @@ import { basename } from 'node:path/posix';
 import * as z from 'zod';
 
 /** A path below a payload's folder that can stand in a line of `sha256sum`, which escapes the others. */
-const fileNameSchema = z
+export const payloadFileNameSchema = z
   .string()
   .refine(
     (name) =>
@@ -15,7 +15,7 @@ const fileNameSchema = z
 
 const sealedFileSchema = z.strictObject({
   /** Relative to the payload's folder. */
-  name: fileNameSchema,
+  name: payloadFileNameSchema,
   /** In bytes. */
   size: z.int().nonnegative(),
   sha256: z.string().regex(/^[0-9a-f]{64}$/, 'must be 64 lower-case hex digits'),

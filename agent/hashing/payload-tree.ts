@@ -1,4 +1,5 @@
 import { basename } from 'node:path/posix';
+import { payloadFileNameSchema } from '../../shape/payload-manifest.ts';
 import type { FileStatus, Outside } from '../outside.ts';
 
 /** A file of a payload, or of what else is mounted. */
@@ -40,7 +41,10 @@ async function look(
       const link = await outside.readLink(path);
       odd.push(`${path} ${link === undefined ? 'is not there' : `is a link to ${link}, where nothing is`}`);
     } else if (status.kind === 'file') {
-      files.push({ name: name === '' ? basename(path) : name, path, status });
+      const file = { name: name === '' ? basename(path) : name, path, status };
+      const named = payloadFileNameSchema.safeParse(file.name);
+      if (named.success) files.push(file);
+      else odd.push(`${JSON.stringify(path)} ${named.error.issues[0]?.message}`);
     } else if (status.kind === 'other') {
       odd.push(`${path} is neither file nor folder`);
     } else if (name !== '' && (await outside.readLink(path)) !== undefined) {
