@@ -49,6 +49,28 @@ const commands: Readonly<Record<string, Command>> = {
     run: async ({ folder, operands: [stack = ''] }) =>
       (await import('./preflight.ts')).preflight(folder, stack),
   },
+  'payload seal': {
+    operands: '<stack>',
+    summary: "reads a shape's payload on its host and writes names, sizes and hashes to payloads/",
+    least: 1,
+    most: 1,
+    run: async ({ folder, operands: [stack = ''] }) => (await import('./payload.ts')).seal(folder, stack),
+  },
+  'payload import': {
+    operands: '<stack> <path>',
+    summary: "the same with the hashes of a hub's records, which lie here: those files are not read",
+    least: 2,
+    most: 2,
+    run: async ({ folder, operands: [stack = '', path = ''] }) =>
+      (await import('./payload.ts')).importSeal(folder, stack, path),
+  },
+  'payload verify': {
+    operands: '<stack>',
+    summary: "compares every byte of a shape's payload on its host with payloads/",
+    least: 1,
+    most: 1,
+    run: async ({ folder, operands: [stack = ''] }) => (await import('./payload.ts')).verify(folder, stack),
+  },
   'image learn': {
     operands: '<stack>',
     summary: "asks a shape's pinned image for its flags and parsers, on its host, and writes them to images/",
