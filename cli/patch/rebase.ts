@@ -226,8 +226,8 @@ function fateOf(
 
 function placeText({ hunk, from, to }: Placed): string {
   const offset = to - from;
-  const how =
-    offset === 0 ? 'at its line' : `${Math.abs(offset)} lines further ${offset > 0 ? 'down' : 'up'}`;
+  const lines = Math.abs(offset) === 1 ? '1 line' : `${Math.abs(offset)} lines`;
+  const how = offset === 0 ? 'at its line' : `${lines} further ${offset > 0 ? 'down' : 'up'}`;
   return `hunk ${hunk}: line ${to}, ${how}`;
 }
 

@@ -23,6 +23,7 @@ export function patchFileOf({ target, base, patched, notes }: PatchParts): Buffe
     `Patched-SHA256: ${sha256(patched)}`,
     ...notes.filter((line) => !computed.test(line)),
     '',
+    '',
   ];
   const [old, changed] = [byteText(base), byteText(patched)];
   const name = pathInDiff(target);
