@@ -188,7 +188,7 @@ export async function tryPatches(outside: Outside, release: Release): Promise<st
       );
     }
   }
-  const python = `Python ${mounted.python.version} takes the code of ${release.patches.length} patched files`;
+  const python = `Python ${mounted.python.version} takes the code of every patched file`;
   return notImported.length === 0
     ? `${python} and imports them`
     : `${python}; not imported, as their originals are not without a GPU: ${notImported.join(', ')}`;

@@ -160,8 +160,9 @@ def spec_of(name):
     return spec
 
 def module_names(target):
-    """All that the file could be called: below each folder of the path, and below its own topmost package."""
+    """All that the file could be called: below each folder of the path, of any Python, and its topmost package."""
     roots = [os.path.realpath(entry or os.getcwd()) for entry in sys.path]
+    roots += re.findall(r"^.*?/(?:site|dist)-packages(?=/)", target)
     above = os.path.dirname(target)
     while os.path.exists(os.path.join(above, "__init__.py")) and above != "/":
         above = os.path.dirname(above)
