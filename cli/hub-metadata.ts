@@ -89,7 +89,7 @@ function apiAnswer(_name: string, text: string): readonly HubFile[] {
 /** Of `sha256sum`, and of `git lfs ls-files --long`. All lines but comments must be of the form. */
 function hashLines(_name: string, text: string): readonly HubFile[] {
   const lines = text.split(/\r?\n/).filter((line) => line !== '' && !line.startsWith('#'));
-  const found = lines.map((line) => /^([0-9a-f]{64}) (?: |\*|[*-] )(.+)$/.exec(line));
+  const found = lines.map((line) => /^([0-9a-f]{64}) (?:[*-] | |\*)(.+)$/.exec(line));
   if (found.includes(null)) return [];
   return found.map((parts) => ({ name: (parts?.[2] ?? '').replace(/^\.\//, ''), sha256: parts?.[1] ?? '' }));
 }
