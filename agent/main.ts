@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import * as z from 'zod';
-import { imageFilesRequestSchema } from '../shape/image-files.ts';
+import { compileRequestSchema, imageFilesRequestSchema } from '../shape/image-files.ts';
 import { exitCodes, isBeforeTheStop, type Outcome, type Transaction } from '../shape/inspection.ts';
 import { stateRoot } from '../shape/names.ts';
 import { payloadRequestSchema } from '../shape/payload-request.ts';
@@ -25,6 +25,7 @@ import { realOutside } from './outside.ts';
 import { putSecret } from './podman.ts';
 import { preflight } from './preflight.ts';
 import { Progress } from './progress.ts';
+import { compileInImage } from './python-compile.ts';
 import {
   nothingTouchedExitCode,
   type Request,
@@ -122,6 +123,12 @@ const commands: Readonly<Record<string, (call: Call) => Promise<number>>> = {
     const asked = await documentFromStandardInput(imageFilesRequestSchema);
     const images = await imageFiles(outside, asked, (line) => process.stderr.write(`${line}\n`));
     process.stdout.write(`${JSON.stringify({ images })}\n`);
+    return 0;
+  },
+
+  'compile-python': async () => {
+    const asked = await documentFromStandardInput(compileRequestSchema);
+    process.stdout.write(`${JSON.stringify(await compileInImage(outside, asked))}\n`);
     return 0;
   },
 

@@ -51,3 +51,18 @@ const imageAnswerSchema = z.discriminatedUnion('kind', [
 export type ImageAnswer = z.infer<typeof imageAnswerSchema>;
 
 export const imageFilesAnswerSchema = z.strictObject({ images: z.array(imageAnswerSchema) });
+
+export const compileRequestSchema = z.strictObject({
+  image: z.string(),
+  /** For messages: absolute path of the file inside the image. */
+  target: insidePath,
+  source: content,
+});
+export type CompileRequest = z.infer<typeof compileRequestSchema>;
+
+export const compileAnswerSchema = z.discriminatedUnion('kind', [
+  z.strictObject({ kind: z.literal('compiles') }),
+  z.strictObject({ kind: z.literal('does not compile'), reason: z.string() }),
+  z.strictObject({ kind: z.literal('not asked'), reason: z.string() }),
+]);
+export type CompileAnswer = z.infer<typeof compileAnswerSchema>;

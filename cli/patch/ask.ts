@@ -1,7 +1,14 @@
 import * as z from 'zod';
 import { asRoot, runOnHost, SshFailure } from '../../remote/ssh.ts';
 import type { HostConfig } from '../../shape/host.ts';
-import { type ImageAnswer, type ImageFilesRequest, imageFilesAnswerSchema } from '../../shape/image-files.ts';
+import {
+  type CompileAnswer,
+  type CompileRequest,
+  compileAnswerSchema,
+  type ImageAnswer,
+  type ImageFilesRequest,
+  imageFilesAnswerSchema,
+} from '../../shape/image-files.ts';
 import { slotProgram } from '../../shape/names.ts';
 import { longSeconds } from '../host-program.ts';
 
@@ -24,29 +31,48 @@ export async function askForFiles(
   request: ImageFilesRequest,
   say: (text: string) => void,
 ): Promise<HostAnswer> {
-  const program = asRoot(host.user, `${slotProgram} image-files`);
+  const timeoutSeconds = request.images.some(({ pull }) => pull) ? longSeconds : 600;
+  const answer = await ask(host, 'image-files', request, imageFilesAnswerSchema, { timeoutSeconds, say });
+  if ('reason' in answer) return { kind: 'not asked', ...answer };
+  const { images } = answer.document;
+  return { kind: 'answered', images: new Map(images.map((told) => [told.image, told])) };
+}
+
+/** Asks the Python of an image whether it takes a source text. */
+export async function askToCompile(host: HostConfig, request: CompileRequest): Promise<CompileAnswer> {
+  const options = { timeoutSeconds: 600, say: () => undefined };
+  const answer = await ask(host, 'compile-python', request, compileAnswerSchema, options);
+  return 'reason' in answer ? { kind: 'not asked', ...answer } : answer.document;
+}
+
+async function ask<T>(
+  host: HostConfig,
+  verb: string,
+  request: object,
+  schema: z.ZodType<T>,
+  { timeoutSeconds, say }: { readonly timeoutSeconds: number; readonly say: (text: string) => void },
+): Promise<{ readonly document: T } | { readonly reason: string }> {
+  const program = asRoot(host.user, `${slotProgram} ${verb}`);
   const command = `sh -c 'test -e ${slotProgram} || exit ${agentMissing}; exec ${program}'`;
-  const notAsked = (reason: string): HostAnswer => ({ kind: 'not asked', reason });
+  const setUp = `run \`pulumi up -s ${host.name}\``;
   try {
-    const pulls = request.images.some(({ pull }) => pull);
+    const input = JSON.stringify(request);
     const { exitCode, stdout, stderr } = await runOnHost(host, command, {
-      input: JSON.stringify(request),
-      timeoutSeconds: pulls ? longSeconds : 600,
+      input,
+      timeoutSeconds,
       onStderr: say,
     });
-    const setUp = `run \`pulumi up -s ${host.name}\``;
-    if (exitCode === agentMissing) return notAsked(`${host.name} is not set up: ${setUp}`);
+    if (exitCode === agentMissing) return { reason: `${host.name} is not set up: ${setUp}` };
     if (exitCode === agentUsage) {
-      return notAsked(`${host.name} has another host program than this project: ${setUp}`);
+      return { reason: `${host.name} has another host program than this project: ${setUp}` };
     }
     if (exitCode !== 0) {
-      return notAsked(`${host.name}: exit code ${exitCode}: ${stderr.trim() || 'no message'}`);
+      return { reason: `${host.name}: exit code ${exitCode}: ${stderr.trim() || 'no message'}` };
     }
-    const { images } = imageFilesAnswerSchema.parse(JSON.parse(stdout));
-    return { kind: 'answered', images: new Map(images.map((answer) => [answer.image, answer])) };
+    return { document: schema.parse(JSON.parse(stdout)) };
   } catch (error) {
-    if (error instanceof SshFailure) return notAsked(error.message);
+    if (error instanceof SshFailure) return { reason: error.message };
     if (!(error instanceof SyntaxError || error instanceof z.ZodError)) throw error;
-    return notAsked(`${host.name} answers in another form: run \`pulumi up -s ${host.name}\``);
+    return { reason: `${host.name} answers in another form: ${setUp}` };
   }
 }

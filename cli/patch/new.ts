@@ -8,7 +8,7 @@ import { sha256, shortId } from '../../shape/release.ts';
 import { UsageError } from '../usage.ts';
 import { askForFiles } from './ask.ts';
 import { absentText } from './check.ts';
-import { compileFault } from './compile.ts';
+import { compiled } from './compile.ts';
 import { type PatchFolder, readPatchFolder, writePatches, writeSynced } from './folder.ts';
 import { judge } from './hunks.ts';
 import { type PatchedShape, patchedShape, requireKnown } from './shapes.ts';
@@ -199,9 +199,13 @@ async function finish(work: Work, patches: PatchFolder): Promise<void> {
   const base = readFileSync(join(place, originalFolder, basename(target)));
   const edited = readEdited(work, base);
   const notes = notesIn(place);
-  const fault = await compileFault(shape, target, edited);
-  if (fault !== undefined)
-    throw new NotYet(`${join(place, basename(target))} is no Python that compiles: ${fault}`);
+  const python = await compiled(shape, target, edited);
+  if (python.kind === 'does not compile') {
+    throw new NotYet(`${join(place, basename(target))} is no Python that compiles: ${python.reason}`);
+  }
+  if (python.kind === 'not known') {
+    process.stderr.write(`not tried whether it compiles: no python3 here, and ${python.reason}\n`);
+  }
   const content = patchFileOf({ target, base, patched: edited, notes });
   const { patch, faults = [] } = parsePatchFile(content);
   if (patch === undefined) {

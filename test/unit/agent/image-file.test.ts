@@ -1,9 +1,11 @@
+import { randomBytes } from 'node:crypto';
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { imageFiles } from '../../../agent/image-file.ts';
 import { type CommandResult, type Outside, realOutside } from '../../../agent/outside.ts';
+import { compileInImage } from '../../../agent/python-compile.ts';
 import type { ImageAnswer, ImageFile } from '../../../shape/image-files.ts';
 import { sha256 } from '../../../shape/release.ts';
 
@@ -183,5 +185,32 @@ describe('an image', () => {
     answers['podman image exists'] = { exitCode: 1 };
     answers.nice = { exitCode: 125, stderr: 'Trying to pull\nError: manifest unknown\n' };
     expect(await told(true)).toMatchObject({ reason: 'cannot be pulled: Error: manifest unknown' });
+  });
+});
+
+describe('a source text', () => {
+  const request = { image, target, source: Buffer.from('a = 1\n').toString('base64') };
+
+  it.each([
+    [{ stdout: '' }, { kind: 'compiles' }],
+    [
+      { stdout: 'invalid syntax (model.py, line 1)\n' },
+      { kind: 'does not compile', reason: 'invalid syntax (model.py, line 1)' },
+    ],
+    [
+      { exitCode: 127, stderr: 'Error: crun: executable file `python3` not found' },
+      { kind: 'not asked', reason: expect.stringContaining('python3` not found') },
+    ],
+  ])("is judged by the image's Python: %j", async (answer, told) => {
+    answers['systemd-run'] = answer;
+    expect(await compileInImage(outside, request)).toEqual(told);
+  });
+
+  it('is not handed to an image that is not there, nor where no command line would hold it', async () => {
+    const noise = randomBytes(200_000).toString('base64');
+    expect(await compileInImage(outside, { ...request, source: noise })).toMatchObject({ kind: 'not asked' });
+    answers['podman image exists'] = { exitCode: 1 };
+    expect(await compileInImage(outside, request)).toMatchObject({ kind: 'not asked' });
+    expect(commands.join()).not.toContain('systemd-run');
   });
 });

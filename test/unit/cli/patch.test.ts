@@ -32,11 +32,16 @@ const host = vi.hoisted(() => ({
   /** Files by path, by image; an image that is not among them is not on the host. */
   images: {} as Record<string, Record<string, string>>,
   answer: undefined as Error | { exitCode: number; stdout: string; stderr: string } | undefined,
+  /** What the image's Python says to a text that this machine's does not take. */
+  compiles: { kind: 'does not compile', reason: 'line 17' } as object,
 }));
 
 vi.mock(import('../../../remote/ssh.ts'), async (importActual) => ({
   ...(await importActual()),
   runOnHost: async (_target, command, options) => {
+    if (command.includes('slot compile-python')) {
+      return { exitCode: 0, stdout: JSON.stringify(host.compiles), stderr: '' };
+    }
     expect(command).toContain('slot image-files');
     const request = JSON.parse(options?.input ?? '') as ImageFilesRequest;
     host.requests.push(request);
@@ -82,6 +87,7 @@ beforeEach(() => {
   host.requests.length = 0;
   host.images = { [`${repository}@${oldDigest}`]: { [model]: original } };
   host.answer = undefined;
+  host.compiles = { kind: 'does not compile', reason: 'line 17' };
   said = '';
   const hear = (text: string | Uint8Array): boolean => {
     said += text;
@@ -370,6 +376,16 @@ describe('slot patch new', () => {
     expect(said).toContain(text);
     nothingWritten();
     expect(existsSync(join(folder, place))).toBe(true);
+  });
+
+  it("takes what the image's Python takes, though this machine's does not", async () => {
+    await begin();
+    edit(`${changed}match = !\n`);
+    host.compiles = { kind: 'not asked', reason: 'no python3' };
+    expect(await begin()).toBe(1);
+    nothingWritten();
+    host.compiles = { kind: 'compiles' };
+    expect(await begin()).toBe(0);
   });
 
   it('writes nothing where the copy is gone', async () => {
