@@ -195,15 +195,15 @@ export async function tryPatches(outside: Outside, release: Release): Promise<st
 }
 
 /**
- * Why the engine's container does not run the patched files: asked of its own Python, in the container. Modules are
- * only found and their code is compared; one that has a marker is imported, with the GPUs hidden from it.
+ * Has the Python of the engine's container, in it, say that it runs the patched files. Modules are only found and
+ * their code is compared: an import would load the engine a second time. One that has a marker is imported, with the
+ * GPUs hidden from it. Throws where other code would be run.
  */
-export async function runningPatchFault(
+export async function provePatchesRun(
   outside: Outside,
   release: Release,
   container: Container,
-): Promise<string | undefined> {
-  if (release.patches.length === 0) return undefined;
+): Promise<string> {
   const hidden = ['HIP_VISIBLE_DEVICES', 'ROCR_VISIBLE_DEVICES', 'CUDA_VISIBLE_DEVICES'];
   const words = probeWords({
     words: [],
@@ -216,16 +216,24 @@ export async function runningPatchFault(
     { timeoutSeconds: runningProbeSeconds + 10 },
   );
   const answer = probeAnswerOf(stdout);
-  if (answer === undefined) return `its Python does not answer (exit ${exitCode}): ${lastLine(stderr)}`;
+  if (answer === undefined)
+    throw new Error(`its Python does not answer (exit ${exitCode}): ${lastLine(stderr)}`);
+  const unseen: string[] = [];
   for (const patched of release.patches) {
     const markers = markersOf(patched);
     const found = findingOf(answer, patched);
-    const fault =
-      inertFault(answer, patched) ??
-      (markers.length > 0 ? markerFault(found, patched.target, markers) : undefined);
-    if (fault !== undefined) return fault;
+    const inert = inertFault(answer, patched);
+    if (inert !== undefined) throw new Error(inert);
+    if (markers.length === 0) continue;
+    // The import held without GPU and engine before: what keeps it from that here is no fault of the patch.
+    const error = importError(found);
+    if (error !== undefined) unseen.push(`; the marker of ${patched.target} was not seen again: ${error}`);
+    else {
+      const fault = markerFault(found, patched.target, markers);
+      if (fault !== undefined) throw new Error(fault);
+    }
   }
-  return undefined;
+  return `the patches are in effect in the running container${unseen.join('')}`;
 }
 
 /**
@@ -359,8 +367,6 @@ function markerFault(
   target: string,
   markers: readonly string[],
 ): string | undefined {
-  const error = importError(found);
-  if (error !== undefined) return `${target}: its marker cannot be seen: ${error}`;
   const marker = found?.imported?.marker;
   return marker === true
     ? undefined

@@ -117,8 +117,10 @@ def start_of(words):
             continue
         start = line[2:].split()
         if start and os.path.basename(start[0]) == "env":
-            start = [part for part in start[1:] if not part.startswith("-") and "=" not in part]
-            start[:1] = [shutil.which(start[0]) or start[0]] if start else []
+            start.pop(0)
+            while start and (start[0].startswith("-") or "=" in start[0]):
+                start.pop(0)
+            start[:1] = [shutil.which(part) or part for part in start[:1]]
         if start and is_python(start[0]):
             return start, path
     return None

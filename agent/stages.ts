@@ -5,7 +5,7 @@ import { faultsOf, type Standing } from './conjunction.ts';
 import { gpuHolders, gpuMemory, memAvailableBytes } from './devices.ts';
 import { engineLogPath, engineUnit, lastLogLines, stateOf } from './engine.ts';
 import type { Outside } from './outside.ts';
-import { runningPatchFault } from './patches.ts';
+import { provePatchesRun } from './patches.ts';
 import { inspectContainer } from './podman.ts';
 import { cgroupOf, listenersOn, processesIn } from './processes.ts';
 import type { Progress } from './progress.ts';
@@ -229,16 +229,14 @@ export async function prove(slot: Slot, release: Release, standing: Standing): P
 /** A patch that is mounted and not used is a failure, however well the engine serves. */
 async function provePatches({ outside, service, progress }: Slot, release: Release): Promise<void> {
   if (release.patches.length === 0) return;
-  const container = await inspectContainer(outside, release.container);
-  const fault =
-    container === undefined
-      ? `there is no container ${release.container}`
-      : await runningPatchFault(outside, release, container);
-  if (fault !== undefined) {
+  try {
+    const container = await inspectContainer(outside, release.container);
+    if (container === undefined) throw new Error(`there is no container ${release.container}`);
+    await progress.say(await provePatchesRun(outside, release, container));
+  } catch (error) {
     const { InvocationID } = await engineUnit(outside, service);
-    throw await withLog(outside, release, InvocationID, 'patches in effect', fault);
+    throw await withLog(outside, release, InvocationID, 'patches in effect', (error as Error).message);
   }
-  await progress.say('the patches are in effect in the running container');
 }
 
 async function holds(

@@ -57,22 +57,22 @@ export type Applied =
  */
 export function applyExactly(base: Uint8Array | string, diff: ExactDiff): Applied {
   const file = linesOf(byteText(base));
-  const result: ByteLine[] = [];
+  const result: (readonly ByteLine[])[] = [];
   let taken = 0;
   for (const [index, hunk] of diff.entries()) {
     const fault = faultAt(file, hunk, index + 1);
     if (fault !== undefined) return { fault };
-    result.push(...file.slice(taken, hunk.oldIndex));
+    const kept = file.slice(taken, hunk.oldIndex);
     const changed = sideOf(hunk, 'new');
-    const isAfterOpenLine = changed.length > 0 && hasNoEnd(result.at(-1));
-    result.push(...changed);
+    result.push(kept, changed);
     taken = hunk.oldIndex + sideOf(hunk, 'old').length;
-    if (isAfterOpenLine || (taken < file.length && hasNoEnd(result.at(-1)))) {
+    const isAfterOpenLine = changed.length > 0 && hasNoEnd(kept.at(-1));
+    if (isAfterOpenLine || (taken < file.length && hasNoEnd(changed.at(-1)))) {
       return { fault: endOfFileFault(hunk, index + 1, taken) };
     }
   }
-  result.push(...file.slice(taken));
-  return { bytes: Buffer.from(result.join(''), 'latin1') };
+  result.push(file.slice(taken));
+  return { bytes: Buffer.from(result.flat().join(''), 'latin1') };
 }
 
 /** Whether the file is what the diff makes of another one. */

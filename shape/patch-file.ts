@@ -88,7 +88,9 @@ const gitFaults: readonly (readonly [RegExp, PatchFault['name']])[] = [
   [/^(?:copy (?:from|to) )/, 'copy'],
   [/^deleted file mode /, 'delete'],
   [/^new file mode /, 'new file'],
-  [/^(?:old|new) mode /, 'mode'],
+  // A link or a submodule has a mode of its own.
+  [/^(?:(?:old|new) mode |index \S+ (?!100[0-7]{3}$)\d+$)/, 'mode'],
+  [/^Only in \S+: \S+$/, 'two files'],
   [/^(?:GIT binary patch|(?:Binary f|F)iles .* differ)/, 'binary'],
 ];
 

@@ -133,6 +133,8 @@ const refused: Readonly<Record<string, readonly [name: string, text: string]>> =
     'mode',
     `${header}diff --git a/${path} b/${path}\nold mode 100644\nnew mode 100755\n${names}${hunk}`,
   ],
+  'a link': ['mode', header + git.replace('100644', '120000') + names + hunk],
+  'one of two trees that differ in more': ['two files', `${header}${names}${hunk}Only in b/vllm: more.py\n`],
   'a binary patch': ['binary', `${header}${git}GIT binary patch\nliteral 5\nMcmZ\n`],
   'binary files': ['binary', `${header}${git}Binary files a/${path} and b/${path} differ\n`],
   'CRLF in all lines': ['line ends', (header + names + hunk).replaceAll('\n', '\r\n')],
