@@ -2,6 +2,7 @@ import { parseArgs } from 'node:util';
 import { hostNamed } from '../components/stack-files.ts';
 import type { HostConfig } from '../shape/host.ts';
 import { describe } from '../toolchain/prepare.ts';
+import { measureHashingStreams, measureHashingXargs, measureReverification } from './bench/hashing.ts';
 import { leastRounds, type Measure, reportOf, verdictOf } from './bench/measure.ts';
 import { measureOutage } from './bench/outage.ts';
 import { measurePlanCatalogue, measurePlanCommand } from './bench/plan.ts';
@@ -19,6 +20,9 @@ const tell = (line: string) => console.error(line);
 const measuresOfFiles: Readonly<Record<string, (rounds: number) => Promise<Measure>>> = {
   plan: measurePlanCommand,
   catalogue: measurePlanCatalogue,
+  hashing: measureHashingStreams,
+  'hashing-xargs': measureHashingXargs,
+  reverification: measureReverification,
 };
 
 const measuresOnHost: Readonly<Record<string, Take>> = {
