@@ -7,7 +7,9 @@ import { gpuMemory, type HostMemory, hostMemory } from './devices.ts';
 import { type EngineUnit, engineUnit, stateOf } from './engine.ts';
 import { foreignFindings } from './foreign.ts';
 import type { Outside } from './outside.ts';
-import { payloadFacts, type ReadPayload } from './payload/payload-facts.ts';
+import { patchFindings } from './patches.ts';
+import { quickLook } from './payload/extent.ts';
+import { type Inventory, inventoryOf } from './payload/inventory.ts';
 import { imageState } from './podman.ts';
 import type { Store } from './store.ts';
 import { isUnderWay, showUnit } from './systemd.ts';
@@ -38,6 +40,7 @@ export async function inspect(
     preflight,
     gpus,
     payload,
+    patches,
   ] = await Promise.all([
     store.slot(),
     store.transaction(),
@@ -50,7 +53,8 @@ export async function inspect(
     wantedId === undefined ? undefined : store.quarantine(wantedId),
     wantedId === undefined ? [] : store.preflight(wantedId),
     gpuMemory(outside, wanted?.gpus ?? []),
-    payloadOf(outside, wanted),
+    wanted && inventoryOf(outside, wanted, quickLook),
+    patchFindings(outside, wanted),
   ]);
   const { availableBytes, ...furtherMemory } = memory;
   const running = isUnderWay(cutoverUnit.ActiveState);
@@ -71,13 +75,18 @@ export async function inspect(
     installedUnit,
     outages: wanted === undefined ? [] : outagesOf(history, wanted.shape),
     quarantine: quarantine ?? null,
-    findings: [...findings, ...payload.findings],
+    findings: [...findings, ...patches, ...(payload?.findings ?? []), ...contentsOf(payload)],
     preflight,
     memAvailableBytes: availableBytes,
     gpus,
     memory: furtherMemory,
-    payload: payload.facts,
+    payload: payload?.facts ?? null,
   };
+}
+
+/** What lies there, for a reviewer to compare with what he knows. */
+function contentsOf(inventory: Inventory | undefined): readonly Finding[] {
+  return (inventory?.contents ?? []).map((message) => ({ severity: 'note', subject: 'payload', message }));
 }
 
 async function memoryOf(
@@ -87,17 +96,6 @@ async function memoryOf(
 ): Promise<HostMemory> {
   const { ControlGroup } = await unitAsked;
   return hostMemory(outside, ControlGroup, gpus);
-}
-
-/** Of engines that are pointed at a folder: one file by its name has no `config.json` beside it that counts. */
-async function payloadOf(outside: Outside, wanted: Release | undefined): Promise<ReadPayload> {
-  if (wanted === undefined || wanted.payload.entry !== undefined || wanted.engineKind !== 'vllm') {
-    return { facts: null, findings: [] };
-  }
-  const { folder } = wanted.payload;
-  // Its absence is a finding of its own.
-  if ((await outside.kindOf(folder)) !== 'folder') return { facts: null, findings: [] };
-  return payloadFacts(outside, folder);
 }
 
 async function occupantOf(
@@ -149,13 +147,6 @@ async function findingsOf(
       severity: 'note',
       subject: 'image',
       message: `${wanted.image} is ${image} on the host; it is pulled before the old engine stops`,
-    });
-  }
-  if ((await outside.kindOf(wanted.payload.folder)) !== 'folder') {
-    findings.push({
-      severity: 'refuse',
-      subject: 'payload',
-      message: `${wanted.payload.folder} is not a folder on the host`,
     });
   }
   for (const path of [...wanted.deviceFiles, ...wanted.gpus.map((pci) => `/sys/bus/pci/devices/${pci}`)]) {

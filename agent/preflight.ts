@@ -1,5 +1,9 @@
+import type { Finding } from '../shape/inspection.ts';
 import { namesOf } from '../shape/names.ts';
+import type { PayloadFacts } from '../shape/payload-facts.ts';
 import { type Release, releaseIdOf } from '../shape/release.ts';
+import { expertOffloadQuantization } from '../shape/rules/model.ts';
+import { quantizationFlag } from '../shape/rules/payload.ts';
 import { hostMemory } from './devices.ts';
 import { engineUnit } from './engine.ts';
 import { foreignFindings } from './foreign.ts';
@@ -7,6 +11,8 @@ import { treesOf, verifyTree } from './hashing/sealed-payload.ts';
 import { entrypointFault } from './image-description.ts';
 import type { Outside } from './outside.ts';
 import { applyPatches, patchedFileFault, tryPatches } from './patches.ts';
+import { wholeInventory } from './payload/extent.ts';
+import { type Inventory, inventoryOf } from './payload/inventory.ts';
 import { hasSecret, imageState } from './podman.ts';
 import { type Slot, StageFailure } from './stages.ts';
 import type { PreflightResults, Store } from './store.ts';
@@ -87,18 +93,16 @@ const checks: Readonly<Record<string, PreflightCheck>> = {
     return release.deviceFiles.length === 0 ? 'none asked for' : release.deviceFiles.join(', ');
   },
 
-  payload: async ({ outside, release }) => {
-    const { folder, entry } = release.payload;
-    if ((await outside.kindOf(folder)) !== 'folder')
-      throw new Error(`${folder} is not a folder on this host`);
-    const wanted = `${folder}/${entry ?? 'config.json'}`;
-    if ((await outside.kindOf(wanted)) !== 'file') throw new Error(`${wanted} is not a file on this host`);
+  payload: async ({ outside, progress, release }) => {
+    const inventory = await inventoryOf(outside, release, wholeInventory);
+    await tellWarnings(inventory, progress);
+    refuseDamage([...inventory.findings, ...payloadViolations(release, inventory.facts)]);
     for (const state of release.stateFolders) {
       if ((await outside.kindOf(state)) !== 'folder') {
         throw new Error(`state directory ${state} is not on this host; it is never made or emptied here`);
       }
     }
-    return wanted;
+    return inventory.contents.join('; ') || release.payload.folder;
   },
 
   image: async ({ outside, progress, release }) => {
@@ -204,9 +208,12 @@ const checks: Readonly<Record<string, PreflightCheck>> = {
     if ((await imageState(outside, previous.image)) !== 'present') {
       throw new Error(`image ${previous.image} of ${previous.shape} is gone: there would be no way back`);
     }
-    if ((await outside.kindOf(previous.payload.folder)) !== 'folder') {
+    const { findings } = await inventoryOf(outside, previous, wholeInventory);
+    try {
+      refuseDamage(findings);
+    } catch (error) {
       throw new Error(
-        `payload ${previous.payload.folder} of ${previous.shape} is gone: there would be no way back`,
+        `the payload of ${previous.shape}: ${(error as Error).message}: there would be no way back`,
       );
     }
     if (previous.payload.verify === 'hashes') {
@@ -246,6 +253,30 @@ async function verifySealed({ outside, service, progress }: Slot, release: Relea
     found.push(await verifyTree({ outside, service, say: (line) => progress.say(line) }, tree));
   }
   return found.join('; ');
+}
+
+async function tellWarnings({ findings }: Inventory, progress: Slot['progress']): Promise<void> {
+  for (const { severity, subject, message } of findings) {
+    if (severity === 'warn') await progress.say(`warning: ${subject}: ${message}`);
+  }
+}
+
+/** What rules refuse that compare the release with its payload: the payload may have changed since the preview. */
+function payloadViolations(release: Release, facts: PayloadFacts | null): readonly Finding[] {
+  if (facts === null) return [];
+  const measured = { quantization: facts.quantization?.method ?? null, payload: facts };
+  const exceptions = release.review?.exceptions ?? {};
+  return [expertOffloadQuantization, quantizationFlag].flatMap(({ id, reason, examine }) => {
+    const found = Object.hasOwn(exceptions, id) ? undefined : examine({ release, measured });
+    return found === undefined ? [] : [{ severity: 'refuse', subject: id, message: `${found}: ${reason}` }];
+  });
+}
+
+/** @throws Error with all that refuses, by what it is of */
+function refuseDamage(findings: readonly Finding[]): void {
+  const damage = findings.filter(({ severity }) => severity === 'refuse');
+  if (damage.length === 0) return;
+  throw new Error(damage.map(({ subject, message }) => `${subject}: ${message}`).join('\n'));
 }
 
 async function refuseForeign({ outside, store, service, release }: Preflight): Promise<string> {

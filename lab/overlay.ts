@@ -96,27 +96,6 @@ const operatorSuppliedOfR9v: readonly Change[] = [
   ],
 ];
 
-/** Payloads and state directories as the shapes name them, below the host's home of models. */
-export const labFolders = `
-set -eu
-models=/home/dank/models
-mkdir -p "$models" /home/dank/r9v-state/q8xl /home/dank/r9v-state/uncensored
-payload() {
-  mkdir -p "$models/$1"
-  echo "$2" >"$models/$1/config.json"
-}
-# What rules compare with the record; no weights.
-payload GLM-5.3-Flash-W4A16-AutoRound '{"model_type": "lab", "text_config": {"n_routed_experts": 288},
-  "quantization_config": {"quant_method": "auto-round", "bits": 4, "group_size": 128}}'
-payload Qwen3.8-Flash-Next-Uncensored-FP8 '{"model_type": "lab", "quantization_config": {"quant_method": "fp8"}}'
-mkdir -p "$models/Qwen3.8-Flash-Next-Q8_0"
-for part in 1 2 3; do
-  echo GGUF >"$models/Qwen3.8-Flash-Next-Q8_0/model-0000$part-of-00003.gguf"
-done
-echo kept >/home/dank/r9v-state/q8xl/state
-chown -R dank:dank /home/dank/models /home/dank/r9v-state
-`;
-
 /** The text of a stack file with the changes laid over it; its comments stay. */
 export function laidOver(text: string, changes: readonly Change[]): string {
   const document = parseDocument(text);

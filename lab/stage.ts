@@ -2,7 +2,8 @@ import { prepareToolchain, type Toolchain } from '../toolchain/prepare.ts';
 import { buildEngineImage } from './engine/image.ts';
 import type { LabKind } from './host.ts';
 import { createLab, type Lab } from './lab.ts';
-import { type LabImages, labFolders } from './overlay.ts';
+import type { LabImages } from './overlay.ts';
+import { labFolders } from './payload/lab-folders.ts';
 import { pushImage, REGISTRY } from './registry.ts';
 import { Workplace } from './workplace.ts';
 
@@ -30,7 +31,7 @@ export async function openStage({ kind, name, progress = () => {} }: StageOption
   const images = await labImages(progress);
   const lab = await createLab({ kind, progress, ...(name !== undefined && { name }) });
   try {
-    const folders = await lab.ssh('sh -s', { root: true, input: labFolders });
+    const folders = await lab.ssh('sh -s', { root: true, input: await labFolders() });
     if (folders.exitCode !== 0) throw new Error(`the payload folders of ${lab.name}: ${folders.stderr}`);
     const workplace = await Workplace.create(lab, toolchain, images);
     return {

@@ -1,78 +1,94 @@
-import type { FilePart, Outside } from '../outside.ts';
+import type { PayloadFolder } from './folder.ts';
 import { PayloadFault } from './payload-fault.ts';
+import { counted, quoted, shown } from './wording.ts';
 
-/** Seconds in which the quick look at a payload begins no further reading. */
-const quickLookSeconds = 0.5;
-
-/** The files of a payload, read in parts and for a short time only. */
-export interface PayloadReader {
-  readonly folder: string;
-  /**
-   * Undefined: there is no such file.
-   *
-   * @throws PayloadFault
-   */
-  part(name: string, offset: number, length: number): Promise<FilePart | undefined>;
-  /** Names in the folder, sorted. */
-  names(): Promise<readonly string[]>;
-}
-
-export function payloadReader(outside: Outside, folder: string): PayloadReader {
-  const end = outside.monotonicSeconds() + quickLookSeconds;
-  return {
-    folder,
-    async part(name, offset, length) {
-      if (outside.monotonicSeconds() > end) {
-        throw new PayloadFault('note', `${name} was not looked at: the quick look was over`);
-      }
-      try {
-        return await outside.readPart(`${folder}/${name}`, offset, length);
-      } catch (error) {
-        throw new PayloadFault('refuse', `${name} cannot be read: ${(error as Error).message}`);
-      }
-    },
-    names: () => outside.list(folder),
-  };
-}
+export type JsonObject = Readonly<Record<string, unknown>>;
 
 /**
- * A JSON document of a payload. Undefined: there is no such file.
+ * A JSON document of a payload.
  *
- * @throws PayloadFault where it is no JSON object, or larger than `limit` bytes
+ * @throws PayloadFault where it is no file, no JSON object, or larger than `limit` bytes
  */
-export async function jsonOf(
-  reader: PayloadReader,
-  name: string,
-  limit: number,
-): Promise<Readonly<Record<string, unknown>> | undefined> {
-  const part = await reader.part(name, 0, limit);
-  if (part === undefined) return undefined;
+export async function jsonOf(folder: PayloadFolder, name: string, limit: number): Promise<JsonObject> {
+  const part = await folder.part(name, 0, limit);
   if (part.fileBytes > limit) {
-    throw new PayloadFault('note', `${name} has ${part.fileBytes} bytes, more than are read in a quick look`);
+    const { name: look, beyond } = folder.extent;
+    throw new PayloadFault(
+      beyond,
+      `${shown(name)} has ${counted(part.fileBytes, 'byte')}, more than ${look} reads`,
+    );
   }
-  return objectIn(name, part.bytes);
+  const document = objectIn(shown(name), part.bytes);
+  const complaint = serverComplaintIn(document);
+  if (complaint !== undefined) throw new PayloadFault('refuse', `${shown(name)} is ${complaint}`);
+  return document;
 }
 
 /** @throws PayloadFault where the bytes are no JSON object; it says what they are instead, if that can be seen */
-export function objectIn(name: string, bytes: Uint8Array): Readonly<Record<string, unknown>> {
-  const impostor = impostorIn(bytes);
-  if (impostor !== undefined) throw new PayloadFault('refuse', `${name} is ${impostor}`);
+export function objectIn(what: string, bytes: Buffer): JsonObject {
+  const impostor = impostorIn(bytes, 'JSON');
+  if (impostor !== undefined) throw new PayloadFault('refuse', `${what} is ${impostor}`);
   let parsed: unknown;
   try {
     parsed = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
   } catch {
-    throw new PayloadFault('refuse', `${name} is no JSON${bytes.length === 0 ? ': it is empty' : ''}`);
+    throw new PayloadFault('refuse', `${what} is no JSON`);
   }
-  if (parsed !== null && typeof parsed === 'object' && !Array.isArray(parsed)) {
-    return parsed as Readonly<Record<string, unknown>>;
-  }
-  throw new PayloadFault('refuse', `${name} is no JSON object`);
+  if (parsed !== null && typeof parsed === 'object' && !Array.isArray(parsed)) return parsed as JsonObject;
+  throw new PayloadFault('refuse', `${what} is no JSON object`);
 }
 
-/** What downloads leave behind in place of a file. */
-export function impostorIn(bytes: Uint8Array): string | undefined {
-  const beginning = Buffer.from(bytes.subarray(0, 100)).toString('latin1').trimStart().toLowerCase();
-  if (beginning.startsWith('version https://git-lfs')) return 'a pointer of git-lfs: fetch the file itself';
-  if (/^<(?:!doctype|html|head|\?xml)/.test(beginning)) return 'a web page: fetch the file itself';
-  return undefined;
+const begins: readonly (readonly [begin: RegExp, what: string])[] = [
+  [/^version https:\/\/(?:git-lfs|hawser)/, 'a pointer of git-lfs: fetch the file itself'],
+  [/^(?:\.\.\/)*\/?(?:\.git\/)?annex\/objects\//, 'a pointer of git-annex: fetch the file itself'],
+  [/^\ufeff?<(?:!doctype|html|head|body|script|!--)/i, 'a web page: fetch the file itself'],
+];
+
+const xml = /^\ufeff?<(?:\?xml|[a-z]+[ >])/i;
+
+/** Of binary formats. */
+const signatures: readonly (readonly [signature: string, what: string])[] = [
+  ['PK\x03\x04', 'a ZIP archive, as PyTorch writes its own files'],
+  ['\x1f\x8b', 'compressed by gzip'],
+  ['\x28\xb5\x2f\xfd', 'compressed by zstd'],
+  ['\xfd7zXZ\0', 'compressed by xz'],
+  ['\x80\x02}', 'a pickle of Python'],
+];
+
+/**
+ * What downloads and copies leave behind in place of a file; undefined: nothing of that kind is seen.
+ *
+ * @param bytes the file's beginning
+ */
+export function impostorIn(bytes: Buffer, wanted: 'JSON' | 'weights' | 'text'): string | undefined {
+  if (bytes.length === 0) return 'empty';
+  const beginning = bytes.subarray(0, 200);
+  const text = beginning.toString('utf8').trimStart();
+  const known = begins.find(([begin]) => begin.test(text))?.[1];
+  if (known !== undefined) return known;
+  // A chat template may begin so.
+  if (wanted !== 'text' && xml.test(text))
+    return "a document in XML, as servers' errors are: fetch the file itself";
+  if (beginning.length >= 8 && beginning.every((byte) => byte === 0)) {
+    return 'zeros where it begins: its space was reserved and never filled';
+  }
+  const binary = beginning.toString('latin1');
+  const signature = signatures.find(([begin]) => binary.startsWith(begin))?.[1];
+  if (signature !== undefined) return signature;
+  if (wanted !== 'weights') return undefined;
+  const signs = beginning
+    .subarray(0, 16)
+    .every((byte) => (byte >= 0x20 && byte < 0x7f) || byte === 9 || byte === 10 || byte === 13);
+  if (!signs || binary.startsWith('GGUF')) return undefined;
+  return /^[[{]/.test(text)
+    ? `a document in JSON, as servers' errors are, which begins ${quoted(text.slice(0, 60))}: fetch the file itself`
+    : `a text, which begins ${quoted(text.slice(0, 60))}: fetch the file itself`;
+}
+
+/** Servers answer errors in JSON, and downloads keep them under the file's name. */
+function serverComplaintIn(document: JsonObject): string | undefined {
+  const said = ['error', 'errors', 'detail', 'message'].find((key) => Object.hasOwn(document, key));
+  if (said === undefined || Object.keys(document).length > 6) return undefined;
+  const words = document[said];
+  return `a server's answer, ${quoted(typeof words === 'string' ? words : JSON.stringify(words))}: fetch the file itself`;
 }

@@ -1,97 +1,157 @@
-import { shorten } from '../../shape/problems.ts';
+import type { PayloadFolder } from './folder.ts';
 import { PayloadFault } from './payload-fault.ts';
-import { impostorIn, objectIn, type PayloadReader } from './read-file.ts';
+import { impostorIn, type JsonObject, objectIn } from './read-file.ts';
+import { counted, shown } from './wording.ts';
+
+export interface SafetensorsHeader {
+  /** By name, in the order of the header. {@link tensorIn} reads one. */
+  readonly tensors: JsonObject;
+  readonly headerBytes: number;
+  readonly fileBytes: number;
+}
 
 export interface Tensor {
   readonly dtype: string;
   readonly shape: readonly number[];
-  readonly bytes: number;
+  readonly begin: number;
+  readonly end: number;
 }
 
-export interface SafetensorsHeader {
-  readonly tensors: ReadonlyMap<string, Tensor>;
-  /** What the file must have to hold all of its tensors. */
-  readonly neededBytes: number;
-  readonly fileBytes: number;
-}
-
-/** The format's own limit of a header is 100 MB; a quick look reads less. */
-const quickHeaderBytes = 8 * 2 ** 20;
+/** A message that goes on after the file's name. */
+type Fault = (message: string) => PayloadFault;
 
 /** The length of the header, little-endian, before it. */
 const prefixBytes = 8;
 
+/** Read at once: what tells the header's length, or what the file is instead. */
+const firstBytes = 200;
+
+/** Bits of one element, as the format defines its types. */
+const bitsOf: ReadonlyMap<string, number> = new Map([
+  ...['BOOL', 'U8', 'I8', 'F8_E5M2', 'F8_E4M3', 'F8_E8M0', 'F8_E4M3FNUZ', 'F8_E5M2FNUZ'].map(
+    (type) => [type, 8] as const,
+  ),
+  ...['I16', 'U16', 'F16', 'BF16'].map((type) => [type, 16] as const),
+  ...['I32', 'U32', 'F32'].map((type) => [type, 32] as const),
+  ...['I64', 'U64', 'F64', 'C64'].map((type) => [type, 64] as const),
+  ['F4', 4],
+  ['F6_E2M3', 6],
+  ['F6_E3M2', 6],
+]);
+
 /**
- * The names and places of a file's tensors. No length in it is trusted: nothing is read or allocated by one that the
+ * The tensors of a file by its header alone. No length in it is trusted: nothing is read or allocated by one that the
  * file itself cannot hold.
  *
  * @throws PayloadFault where it is no whole header, or there is no such file
  */
-export async function safetensorsHeader(
-  reader: PayloadReader,
-  name: string,
-  largestHeader = quickHeaderBytes,
-): Promise<SafetensorsHeader> {
-  const prefix = await reader.part(name, 0, 100);
-  if (prefix === undefined) throw new PayloadFault('refuse', `${name} is not there`);
-  const { bytes, fileBytes } = prefix;
-  const impostor = impostorIn(bytes);
-  if (impostor !== undefined) throw new PayloadFault('refuse', `${name} is ${impostor}`);
+export async function safetensorsHeader(folder: PayloadFolder, name: string): Promise<SafetensorsHeader> {
+  const { bytes, fileBytes } = await folder.part(name, 0, firstBytes);
+  const impostor = impostorIn(bytes, 'weights');
+  if (impostor !== undefined) throw new PayloadFault('refuse', `${shown(name)} is ${impostor}`);
   if (bytes.length < prefixBytes) {
-    throw new PayloadFault('refuse', `${name} has ${fileBytes} bytes, too few for a header`);
+    throw new PayloadFault(
+      'refuse',
+      `${shown(name)} has ${counted(fileBytes, 'byte')}, too few for a header`,
+    );
   }
-  const length = Buffer.from(bytes).readBigUInt64LE(0);
+  const length = bytes.readBigUInt64LE(0);
   if (length > BigInt(fileBytes - prefixBytes)) {
     throw new PayloadFault(
       'refuse',
-      `${name} says that its header has ${length} bytes; the file has ${fileBytes}`,
+      `${shown(name)} says that its header has ${length} bytes, and the whole file has ${fileBytes}: it is cut, or no safetensors file`,
     );
   }
-  if (length > BigInt(largestHeader)) {
-    throw new PayloadFault(
-      'note',
-      `${name} has a header of ${length} bytes, more than are read in a quick look`,
-    );
+  const { headerBytes: most, name: look, beyond } = folder.extent;
+  if (length > BigInt(most)) {
+    throw new PayloadFault(beyond, `${shown(name)} has a header of ${length} bytes, more than ${look} reads`);
   }
   const headerBytes = Number(length);
-  const header = await reader.part(name, prefixBytes, headerBytes);
-  if (header?.bytes.length !== headerBytes) {
-    throw new PayloadFault('refuse', `${name} was cut while it was read`);
+  const header = await folder.part(name, prefixBytes, headerBytes);
+  if (header.bytes.length !== headerBytes) {
+    throw new PayloadFault('refuse', `${shown(name)} was cut while it was read`);
   }
-  const tensors = tensorsIn(name, objectIn(`the header of ${name}`, header.bytes));
-  let dataBytes = 0;
-  for (const { end } of tensors.values()) dataBytes = Math.max(dataBytes, end);
-  return { tensors, fileBytes, neededBytes: prefixBytes + headerBytes + dataBytes };
+  const tensors: Record<string, unknown> = objectIn(`the header of ${shown(name)}`, header.bytes);
+  // A copy without it costs a third of the parsing.
+  delete tensors.__metadata__;
+  return { tensors, headerBytes, fileBytes };
 }
 
-function tensorsIn(
-  name: string,
-  header: Readonly<Record<string, unknown>>,
-): ReadonlyMap<string, Tensor & { readonly end: number }> {
-  return new Map(
-    Object.entries(header)
-      .filter(([tensor]) => tensor !== '__metadata__')
-      .map(([tensor, described]) => {
-        const found = tensorOf(described);
-        if (found !== undefined) return [tensor, found];
-        throw new PayloadFault(
-          'refuse',
-          `the header of ${name} describes ${shorten(JSON.stringify(tensor))} in no known way`,
-        );
-      }),
-  );
+/**
+ * Whether header and file agree to the byte: the tensors lie one behind the other from the header's end to the file's,
+ * and each is as long as its type and dimensions say.
+ *
+ * @throws PayloadFault where they do not
+ */
+export function checkLayout(name: string, { tensors, headerBytes, fileBytes }: SafetensorsHeader): void {
+  const fault: Fault = (message) => new PayloadFault('refuse', `${shown(name)} ${message}`);
+  let end = 0;
+  let inOrder = true;
+  const unknown = new Set<string>();
+  for (const tensor in tensors) {
+    const found = tensorIn(tensors, tensor);
+    if (found === undefined) throw fault(`describes the tensor ${shown(tensor)} in no known way`);
+    const bits = bitsOf.get(found.dtype);
+    if (bits === undefined) unknown.add(found.dtype);
+    else if ((elementsOf(found.shape) * bits) / 8 !== found.end - found.begin) {
+      throw fault(
+        `gives ${shown(tensor)} ${counted(found.end - found.begin, 'byte')}, and ${found.dtype} of [${found.shape.slice(0, 8)}] has ${(elementsOf(found.shape) * bits) / 8}`,
+      );
+    }
+    inOrder &&= found.begin === end;
+    end = Math.max(end, found.end);
+  }
+  const missing = prefixBytes + headerBytes + end - fileBytes;
+  if (missing > 0)
+    throw fault(
+      `is cut: ${counted(missing, 'byte')} of ${prefixBytes + headerBytes + end} ${missing === 1 ? 'is' : 'are'} missing at its end`,
+    );
+  if (missing < 0) throw fault(`has ${counted(-missing, 'byte')} more than its header describes`);
+  if (!inOrder) checkOrder(tensors, fault);
+  if (unknown.size > 0) {
+    throw new PayloadFault(
+      'warn',
+      `${shown(name)} has tensors of type ${[...unknown].slice(0, 3).map(shown).join(', ')}, whose size is not known here`,
+    );
+  }
 }
 
-function tensorOf(described: unknown): (Tensor & { readonly end: number }) | undefined {
+/** Of tensors that the header names in another order than they lie in. */
+function checkOrder(tensors: JsonObject, fault: Fault): void {
+  const places = Object.keys(tensors)
+    .map((name) => ({ name, ...(tensorIn(tensors, name) as Tensor) }))
+    .sort((a, b) => a.begin - b.begin || a.end - b.end);
+  let end = 0;
+  let before = 'the header';
+  for (const { name, begin, end: next } of places) {
+    if (begin < end)
+      throw fault(`lets ${shown(name)} and ${shown(before)} overlap by ${counted(end - begin, 'byte')}`);
+    if (begin > end)
+      throw fault(`leaves ${counted(begin - end, 'byte')} before ${shown(name)} that no tensor has`);
+    end = next;
+    before = name;
+  }
+}
+
+/** Undefined: it is described in no known way. */
+export function tensorIn(tensors: JsonObject, name: string): Tensor | undefined {
+  const described = tensors[name];
   if (described === null || typeof described !== 'object') return undefined;
-  const { dtype, shape, data_offsets: offsets } = described as Readonly<Record<string, unknown>>;
-  if (typeof dtype !== 'string' || !/^\w{1,20}$/.test(dtype) || !isCounts(shape) || !isCounts(offsets))
+  const { dtype, shape, data_offsets: offsets } = described as JsonObject;
+  if (typeof dtype !== 'string' || !areCounts(shape) || !areCounts(offsets) || offsets.length !== 2)
     return undefined;
-  const [begin, end, ...more] = offsets;
-  if (begin === undefined || end === undefined || more.length > 0 || begin > end) return undefined;
-  return { dtype, shape, bytes: end - begin, end };
+  const [begin = 0, end = 0] = offsets;
+  return begin > end ? undefined : { dtype, shape, begin, end };
 }
 
-function isCounts(value: unknown): value is readonly number[] {
-  return Array.isArray(value) && value.every((part) => Number.isSafeInteger(part) && part >= 0);
+function elementsOf(shape: readonly number[]): number {
+  let product = 1;
+  for (const part of shape) product *= part;
+  return product;
+}
+
+function areCounts(value: unknown): value is readonly number[] {
+  if (!Array.isArray(value)) return false;
+  for (const part of value) if (!Number.isSafeInteger(part) || part < 0) return false;
+  return true;
 }

@@ -2,7 +2,7 @@ import type { Release } from '../release.ts';
 import { unitTextOf } from '../unit-text.ts';
 import type { Rule } from './rule.ts';
 
-interface Mount {
+export interface Mount {
   readonly written: string;
   readonly source: string;
   readonly target: string;
@@ -10,7 +10,7 @@ interface Mount {
 }
 
 /** Of `--volume=source:target:options` and `--mount=key=value,…`, as podman takes them. */
-function mountsOf(release: Release): readonly Mount[] {
+export function mountsOf(release: Release): readonly Mount[] {
   const container = unitTextOf(release).container;
   const volumes = (container?.values('--volume') ?? []).map((written): Mount => {
     const [source = '', target = '', options = ''] = written.split(':');

@@ -42,6 +42,8 @@ export const ruleIds = [
   'pinned-fits-after-stop',
   'pinned-fits-gpu-pages',
   'payload-on-record',
+  'quantization-flag',
+  'quantization-flag-known',
   'facts-to-judge-by',
   'image-known',
   'flags-known',

@@ -37,6 +37,7 @@ import {
 } from './model.ts';
 import { guardedImportHook, mountsNotRelabelled, mountsReadOnly } from './mounts.ts';
 import { noMovingText } from './moving-text.ts';
+import { quantizationFlag, quantizationFlagKnown } from './payload.ts';
 import type { Rule } from './rule.ts';
 import { noSecretInUnit } from './secrets.ts';
 import { readyTimeout, startWithoutTimeout, stopInOrder } from './timeouts.ts';
@@ -84,6 +85,8 @@ export const rules: readonly Rule[] = [
   pinnedFitsAfterStop,
   pinnedFitsGpuPages,
   payloadOnRecord,
+  quantizationFlag,
+  quantizationFlagKnown,
   factsToJudgeBy,
   imageKnown,
   flagsKnown,

@@ -53,8 +53,28 @@ describe('an inspection', () => {
     expect(findings.filter(({ subject }) => subject === 'payload')).toHaveLength(1);
   });
 
-  it('reads no payload of an engine that is pointed at a file, and none where none is wanted', async () => {
-    expect((await inspected(r9v)).payload).toBeNull();
+  it('looks at GGUF files as well, which say nothing of experts', async () => {
+    const { payload, findings } = await inspected(r9v);
+    expect(payload).toBeNull();
+    expect(findings).toContainEqual(
+      expect.objectContaining({
+        severity: 'refuse',
+        subject: 'payload',
+        message: expect.stringContaining('-00001-of-00004.gguf'),
+      }),
+    );
+  });
+
+  it('says what lies there', async () => {
+    const { findings } = await inspected();
+    expect(findings).toContainEqual({
+      severity: 'note',
+      subject: 'payload',
+      message: expect.stringMatching(/GLM-5.3-Flash-W4A16-AutoRound: 1 file, 1 tensor, \d+ B$/),
+    });
+  });
+
+  it('reads no payload where none is wanted', async () => {
     await inspect(host, new Store(host, glm.service), glm.service, 'test', undefined);
     expect(host.calls.filter((call) => call.startsWith('read part'))).toEqual([]);
   });

@@ -1,5 +1,8 @@
 import type { Hashing, HashResult } from '../../../agent/hashing/hash-files.ts';
+import { readRequested } from '../../../agent/hashing/hash-job.ts';
 import type { CommandResult, FilePart, FileStatus, HttpAnswer, Outside } from '../../../agent/outside.ts';
+import { ggufFile } from '../../../lab/payload/gguf.ts';
+import { safetensorsFile } from '../../../lab/payload/safetensors.ts';
 import { namesOf } from '../../../shape/names.ts';
 import { type Release, sha256 } from '../../../shape/release.ts';
 
@@ -22,6 +25,15 @@ interface RunningEngine {
   readonly invocation: string;
   dead: boolean;
 }
+
+/** Files of a payload with one tensor of no bytes, by their names. */
+const smallPayload: Readonly<Record<string, string>> = {
+  'config.json': '{}',
+  'tokenizer.json': '{"model":{}}',
+  'chat_template.jinja': '{{ messages }}',
+  'model.safetensors': safetensorsFile({ weight: ['U8', 0] }).beginning.toString('latin1'),
+};
+const smallGguf = ggufFile({ tensors: {} }).beginning.toString('latin1');
 
 /**
  * A test double of a host: files, one service unit of systemd, podman's containers and an engine, with a clock
@@ -65,10 +77,15 @@ export class SimulatedHost implements Outside {
     this.#releases = releases;
     for (const release of releases) {
       this.images.add(release.image);
-      this.folders.add(release.payload.folder);
-      this.files.set(`${release.payload.folder}/${release.payload.entry ?? 'config.json'}`, '{}');
+      this.#addPayload(release.payload);
     }
     this.folders.add(namesOf(service).stateFolder);
+  }
+
+  #addPayload({ folder, entry }: Release['payload']): void {
+    this.folders.add(folder);
+    const files = entry === undefined ? smallPayload : { [entry]: smallGguf };
+    for (const [name, content] of Object.entries(files)) this.files.set(`${folder}/${name}`, content);
   }
 
   /** Power cut: /run is empty afterwards and systemd starts the committed unit if it is enabled. */
@@ -100,6 +117,11 @@ export class SimulatedHost implements Outside {
     this.#live(`${command} ${args.join(' ')}`);
     const ok = (stdout = ''): CommandResult => ({ exitCode: 0, stdout, stderr: '' });
     const no = (exitCode: number, stderr: string): CommandResult => ({ exitCode, stdout: '', stderr });
+    if (command === 'systemd-run' && args.includes('hash')) {
+      const request = args.find((word) => word.startsWith('--request='))?.slice('--request='.length);
+      await readRequested(this, this.#service, request ?? '');
+      return ok();
+    }
     switch (`${command} ${args[0]}`) {
       case 'systemctl show':
         return ok(this.#show());
