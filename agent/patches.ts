@@ -1,11 +1,12 @@
 import type { ImageFile } from '../shape/image-files.ts';
+import type { Finding } from '../shape/inspection.ts';
 import { namesOf } from '../shape/names.ts';
 import { applyExactly, type ExactDiff, isContained, parsePatchFile } from '../shape/patches.ts';
 import { type Release, sha256, shortId } from '../shape/release.ts';
 import { unitTextOf } from '../shape/unit-text.ts';
 import { imageFiles } from './image-file.ts';
 import type { Outside } from './outside.ts';
-import { type Container, imageEntrypoint } from './podman.ts';
+import { type Container, imageEntrypoint, imageState } from './podman.ts';
 import { type ProbeAnswer, type ProbeFinding, probeAnswerOf, probeWords } from './python-probe.ts';
 import { runThrowAway } from './throw-away.ts';
 
@@ -26,7 +27,8 @@ const mostFileBytes = 16 * 1024 ** 2;
  * is written again.
  */
 export async function applyPatches(outside: Outside, release: Release): Promise<void> {
-  const results = await patchedBytes(outside, release);
+  const { results, faults } = await patchedBytes(outside, release);
+  if (faults.length > 0) throw new Error(faults.join('; '));
   for (const { patched, bytes } of results) {
     const path = patchedPath(release, patched);
     if ((await outside.kindOf(path)) !== 'absent') {
@@ -60,8 +62,23 @@ interface PatchedBytes {
   readonly bytes: Uint8Array;
 }
 
-async function patchedBytes(outside: Outside, release: Release): Promise<readonly PatchedBytes[]> {
-  const { image, patches } = release;
+/** What does not fit the image that is pinned, patch by patch; nothing is said of an image that is not there yet. */
+export async function patchFindings(outside: Outside, release: Release | undefined): Promise<Finding[]> {
+  if (release === undefined || release.patches.length === 0) return [];
+  if ((await imageState(outside, release.image)) !== 'present') return [];
+  try {
+    const { faults } = await patchedBytes(outside, release);
+    return faults.map((message) => ({ severity: 'refuse', subject: 'patches', message }));
+  } catch (error) {
+    return [{ severity: 'warn', subject: 'patches', message: (error as Error).message }];
+  }
+}
+
+/** The patched files, and why others could not be made. */
+async function patchedBytes(
+  outside: Outside,
+  { image, patches }: Release,
+): Promise<{ readonly results: readonly PatchedBytes[]; readonly faults: readonly string[] }> {
   const files = patches.map(({ target, baseSha256 }) => ({ path: target, sha256: baseSha256 }));
   const [answer] = await imageFiles(outside, { images: [{ image, pull: false, files }] }, () => undefined);
   if (answer?.kind !== 'read') throw new Error(`${image} cannot be read: ${answer?.reason ?? 'no answer'}`);
@@ -75,8 +92,7 @@ async function patchedBytes(outside: Outside, release: Release): Promise<readonl
       faults.push((error as Error).message);
     }
   }
-  if (faults.length > 0) throw new Error(faults.join('; '));
-  return results;
+  return { results, faults };
 }
 
 function appliedTo(found: ImageFile | undefined, patched: Patched): Uint8Array {

@@ -19,6 +19,7 @@ import {
   applyPatches,
   mountedPatchFault,
   patchedFileFault,
+  patchFindings,
   provePatchesRun,
   tryPatches,
 } from '../../../agent/patches.ts';
@@ -295,6 +296,11 @@ describe('patches are applied to the file of the image', () => {
     host.write('vllm/v1/kv.py', `# 1\n${original}`);
     host.write('vllm/v1/other.py', `# 2\n${original}`);
     expect(await refusal(applyPatches(host.outside, release))).toMatch(/1\.patch.*2\.patch/);
+    // A preview says so too, one by one.
+    expect(await patchFindings(host.outside, release)).toEqual([
+      { severity: 'refuse', subject: 'patches', message: expect.stringContaining('1.patch') },
+      { severity: 'refuse', subject: 'patches', message: expect.stringContaining('2.patch') },
+    ]);
   });
 });
 
