@@ -13,7 +13,7 @@ import {
 import { dirname, join } from 'node:path';
 import { parsePatchHashes, patchHashesFile, patchHashesText } from '../../shape/patches.ts';
 import { sha256 } from '../../shape/release.ts';
-import { UsageError } from '../usage.ts';
+import { Refusal, refuseOnFileError } from './refusal.ts';
 
 const patchesFolder = 'patches';
 
@@ -58,9 +58,13 @@ export interface PatchWrite {
  * Writes patches and records their hashes. All of them or none: also on a full disk, on Ctrl-C, and beside another
  * call.
  *
- * @throws UsageError where another call is under way, or a file is not what it is to replace
+ * @throws Refusal where that cannot be: no room, another call is under way, a file is not what it is to replace
  */
 export function writePatches(projectFolder: string, writes: readonly PatchWrite[]): void {
+  refuseOnFileError(() => writeTogether(projectFolder, writes));
+}
+
+function writeTogether(projectFolder: string, writes: readonly PatchWrite[]): void {
   const folder = join(projectFolder, patchesFolder);
   mkdirSync(folder, { recursive: true });
   const lock = join(folder, lockFile);
@@ -77,7 +81,7 @@ export function writePatches(projectFolder: string, writes: readonly PatchWrite[
       const renames = writes.map(({ name, content, replaces }) => {
         const there = before.files.get(name);
         if (there === undefined ? replaces !== undefined : !replaces?.equals(there)) {
-          throw new UsageError(`patches/${name} is not what it was a moment ago: nothing was written`);
+          throw new Refusal(`patches/${name} is not what it was a moment ago`);
         }
         const path = join(folder, name);
         const temporary = join(dirname(path), `.${name.split('/').at(-1)}.new`);
@@ -91,6 +95,8 @@ export function writePatches(projectFolder: string, writes: readonly PatchWrite[
       fsyncSync(lockHandle);
       for (const { from, to } of renames) if (existsSync(from)) renameSync(from, to);
       renameSync(lock, join(folder, patchHashesFile));
+      // From here on these names are another call's.
+      unfinished.length = 0;
     } finally {
       closeSync(lockHandle);
     }
@@ -105,7 +111,7 @@ function openLock(path: string): number {
     return openSync(path, 'wx');
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-    throw new UsageError(
+    throw new Refusal(
       `${path} is there: another slot patch writes at this moment, or one was killed; remove it if none runs`,
     );
   }

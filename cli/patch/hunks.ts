@@ -100,7 +100,7 @@ function reasonAgainst(
   if (place < end) return `hunk ${number} stands at line ${place + 1}, before the hunk that it follows`;
   const heading = headingIn(hunk);
   const found = headingsAbove(lines, place);
-  return heading === '' || found.includes(heading)
+  return heading === '' || found.some((line) => line.startsWith(heading))
     ? undefined
     : `hunk ${number} was made below ${JSON.stringify(heading)}, its lines stand at line ${place + 1} below ${JSON.stringify(found[0] ?? '')}`;
 }
@@ -141,12 +141,12 @@ function lineNumbers(places: readonly number[]): string {
   return `${shown.join(', ')}${places.length > shown.length ? ', …' : ''}`;
 }
 
-/** What git and we write behind the second `@@`: the class or function that a hunk stands in. */
+/** What git and we write behind the second `@@`, shortened: the class or function that a hunk stands in. */
 function headingIn({ header }: Hunk): string {
   return (/^@@[^@]*@@ ?(.*)$/.exec(header)?.[1] ?? '').trim();
 }
 
-/** As git finds them by default, and for Python; shortened as git does it. */
+/** As git finds them by default, and for Python. */
 const headings = [/^[A-Za-z_$]/, /^[ \t]*(?:class|(?:async[ \t]+)?def)[ \t]/];
 
 export function headingsAbove(lines: readonly string[], place: number): readonly string[] {

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs';
-import { basename, join, normalize } from 'node:path/posix';
+import { basename, dirname, join, normalize } from 'node:path/posix';
 import * as z from 'zod';
 import { optionsFor } from '../../shape/operator-supplied.ts';
 import { type PatchFile, parsePatchFile, patchHashesFile } from '../../shape/patches.ts';
@@ -11,6 +11,7 @@ import { absentText } from './check.ts';
 import { compiled } from './compile.ts';
 import { type PatchFolder, readPatchFolder, writePatches, writeSynced } from './folder.ts';
 import { judge } from './hunks.ts';
+import { Refusal, refuseOnFileError, toldAsExitCode } from './refusal.ts';
 import { type PatchedShape, patchedShape, requireKnown } from './shapes.ts';
 import { patchFileOf } from './text.ts';
 
@@ -28,9 +29,6 @@ const begunSchema = z.strictObject({
   baseSha256: z.string(),
 });
 type Begun = z.infer<typeof begunSchema>;
-
-/** Something that the operator has to put right; nothing was written. */
-class NotYet extends Error {}
 
 /**
  * Starts a patch: lays a copy of the image's file out for editing. Called again after the edit, it writes the patch and
@@ -57,15 +55,11 @@ export async function newPatch(
     );
   }
   const work: Work = { folder, shape, target, name, place: join(folder, workFolders, stem(name)) };
-  try {
+  return toldAsExitCode(async () => {
     if (existsSync(work.place)) await finish(work, patches);
     else await begin(work, patches);
     return 0;
-  } catch (error) {
-    if (!(error instanceof NotYet)) throw error;
-    process.stderr.write(`${error.message}\nnothing was written\n`);
-    return 1;
-  }
+  });
 }
 
 interface Work {
@@ -102,22 +96,7 @@ async function begin(work: Work, patches: PatchFolder): Promise<void> {
     image: shape.image,
     baseSha256: sha256(base),
   };
-  const above = join(place, '..');
-  mkdirSync(above, { recursive: true });
-  const unfinished = mkdtempSync(join(above, `.${stem(name)}-`));
-  try {
-    mkdirSync(join(unfinished, originalFolder));
-    writeSynced(join(unfinished, originalFolder, basename(target)), base);
-    writeSynced(join(unfinished, basename(target)), base);
-    writeSynced(join(unfinished, notesFile), emptyNotes);
-    writeSynced(join(unfinished, recordFile), `${JSON.stringify(begun, null, 2)}\n`);
-    renameSync(unfinished, place);
-  } catch (error) {
-    rmSync(unfinished, { recursive: true, force: true });
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === 'ENOTEMPTY' || code === 'EEXIST') throw new UsageError(`${place} was begun by another call`);
-    throw error;
-  }
+  refuseOnFileError(() => layOut(place, base, begun));
   const origin = earlier.length === 0 ? `as ${shape.image} has it` : `after ${earlier.join(', ')}`;
   process.stdout.write(
     [
@@ -129,6 +108,26 @@ async function begin(work: Work, patches: PatchFolder): Promise<void> {
       '',
     ].join('\n'),
   );
+}
+
+function layOut(place: string, base: Uint8Array, begun: Begun): void {
+  const above = dirname(place);
+  const file = basename(begun.target);
+  mkdirSync(above, { recursive: true });
+  const unfinished = mkdtempSync(join(above, `.${basename(place)}-`));
+  try {
+    mkdirSync(join(unfinished, originalFolder));
+    writeSynced(join(unfinished, originalFolder, file), base);
+    writeSynced(join(unfinished, file), base);
+    writeSynced(join(unfinished, notesFile), emptyNotes);
+    writeSynced(join(unfinished, recordFile), `${JSON.stringify(begun, null, 2)}\n`);
+    renameSync(unfinished, place);
+  } catch (error) {
+    rmSync(unfinished, { recursive: true, force: true });
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOTEMPTY' || code === 'EEXIST') throw new Refusal(`${place} was begun by another call`);
+    throw error;
+  }
 }
 
 const emptyNotes = `Why: 
@@ -145,17 +144,17 @@ async function pristineFile({ shape, target }: Work): Promise<Uint8Array> {
   const { image, host } = shape;
   const request = { images: [{ image, pull: false, files: [{ path: target }] }] };
   const answer = await askForFiles(host, request, () => undefined);
-  if (answer.kind === 'not asked') throw new NotYet(answer.reason);
+  if (answer.kind === 'not asked') throw new Refusal(answer.reason);
   const told = answer.images.get(image);
   if (told?.kind !== 'read') {
     const reason = told?.reason ?? 'not told of';
-    throw new NotYet(`${image}: ${reason}; slot preflight ${shape.stack} pulls it`);
+    throw new Refusal(`${image}: ${reason}; slot preflight ${shape.stack} pulls it`);
   }
   const [file] = told.files;
-  if (file === undefined) throw new NotYet(`${host.name} tells nothing of ${target}`);
-  if (file.kind === 'absent') throw new NotYet(absentText(target, file));
+  if (file === undefined) throw new Refusal(`${host.name} tells nothing of ${target}`);
+  if (file.kind === 'absent') throw new Refusal(absentText(target, file));
   if (file.kind === 'not regular') {
-    throw new NotYet(`${target} in the image is ${file.what}, not a regular file`);
+    throw new Refusal(`${target} in the image is ${file.what}, not a regular file`);
   }
   return Buffer.from(file.content, 'base64');
 }
@@ -180,12 +179,12 @@ function afterEarlierPatches(
     }
     const { patch, faults = [] } = parsePatchFile(content);
     if (patch === undefined) {
-      throw new NotYet(`${other} comes before, and ${faults.map(({ limit }) => limit).join('; ')}`);
+      throw new Refusal(`${other} comes before, and ${faults.map(({ limit }) => limit).join('; ')}`);
     }
     if (patch.header.target !== target) continue;
     const judgement = judge(base, patch);
     if (judgement.kind !== 'applies') {
-      throw new NotYet(`${other} comes before and does not apply: slot patch check ${shape.stack} says why`);
+      throw new Refusal(`${other} comes before and does not apply: slot patch check ${shape.stack} says why`);
     }
     base = judgement.bytes;
     earlier.push(other);
@@ -201,7 +200,7 @@ async function finish(work: Work, patches: PatchFolder): Promise<void> {
   const notes = notesIn(place);
   const python = await compiled(shape, target, edited);
   if (python.kind === 'does not compile') {
-    throw new NotYet(`${join(place, basename(target))} is no Python that compiles: ${python.reason}`);
+    throw new Refusal(`${join(place, basename(target))} is no Python that compiles: ${python.reason}`);
   }
   if (python.kind === 'not known') {
     process.stderr.write(`not tried whether it compiles: no python3 here, and ${python.reason}\n`);
@@ -209,7 +208,7 @@ async function finish(work: Work, patches: PatchFolder): Promise<void> {
   const content = patchFileOf({ target, base, patched: edited, notes });
   const { patch, faults = [] } = parsePatchFile(content);
   if (patch === undefined) {
-    throw new NotYet(
+    throw new Refusal(
       faults.map(({ limit, remedy }) => `${join(place, notesFile)}: ${limit}\n    ${remedy}`).join('\n'),
     );
   }
@@ -251,15 +250,15 @@ function readEdited({ target, place }: Work, base: Uint8Array): Buffer {
   try {
     edited = readFileSync(path);
   } catch (error) {
-    throw new NotYet(`${path}: ${(error as Error).message}; to begin anew: rm -r ${place}`);
+    throw new Refusal(`${path}: ${(error as Error).message}; to begin anew: rm -r ${place}`);
   }
-  if (edited.equals(base)) throw new NotYet(`${path} is as the image has it: edit it first`);
+  if (edited.equals(base)) throw new Refusal(`${path} is as the image has it: edit it first`);
   if (edited.includes(0) || !isUtf8(edited)) {
-    throw new NotYet(`${path} is no text: save it as UTF-8, without NUL`);
+    throw new Refusal(`${path} is no text: save it as UTF-8, without NUL`);
   }
   const plain = (content: Uint8Array) => Buffer.from(content).toString('latin1').replaceAll('\r\n', '\n');
   if (plain(edited) === plain(base)) {
-    throw new NotYet(`${path} differs from the image in its line ends alone: set the editor to keep them`);
+    throw new Refusal(`${path} differs from the image in its line ends alone: set the editor to keep them`);
   }
   const endsOf = (content: Uint8Array) => {
     const lines = Buffer.from(content).toString('latin1').split('\n').slice(0, -1);
@@ -267,7 +266,7 @@ function readEdited({ target, place }: Work, base: Uint8Array): Buffer {
     return crlf === 0 ? 'plain ones' : crlf === lines.length ? 'CRLF' : 'both kinds';
   };
   if (endsOf(edited) !== endsOf(base) && Buffer.from(base).includes(10)) {
-    throw new NotYet(
+    throw new Refusal(
       `${path} has other line ends than the image (${endsOf(edited)} instead of ${endsOf(base)}): set the editor to keep them`,
     );
   }
@@ -282,7 +281,7 @@ function notesIn(place: string): readonly string[] {
     .map((line) => line.trimEnd())
     .filter((line) => line !== '' && !line.startsWith('#') && !/^(?:Why|Marker|Supersedes):$/.test(line));
   if (!lines.some((line) => /^Why:\s*\S/.test(line))) {
-    throw new NotYet(
+    throw new Refusal(
       `${path}: "Why:" says nothing yet: what fails without the patch, and where that was measured`,
     );
   }

@@ -4,12 +4,13 @@ import { stacksIn } from '../../components/stack-list.ts';
 import { ConfigurationError } from '../../shape/configuration.ts';
 import type { ImageFile } from '../../shape/image-files.ts';
 import { optionsFor } from '../../shape/operator-supplied.ts';
-import { type PatchFile, parsePatchFile } from '../../shape/patches.ts';
+import { type PatchFile, parsePatchFile, patchHashesFile } from '../../shape/patches.ts';
 import { sha256 } from '../../shape/release.ts';
 import { UsageError } from '../usage.ts';
 import { askForFiles } from './ask.ts';
 import { type PatchFolder, type PatchWrite, readPatchFolder, writePatches } from './folder.ts';
 import { type Judgement, judge, type Placed } from './hunks.ts';
+import { Refusal, toldAsExitCode } from './refusal.ts';
 import { type PatchedShape, patchedShape, requireKnown } from './shapes.ts';
 import { notesOf, patchFileOf } from './text.ts';
 
@@ -35,11 +36,11 @@ interface Fate {
  *
  * @returns 1 where a patch is not fit for that image
  */
-export async function rebase(
-  folder: string,
-  stack: string,
-  { digest, write }: RebaseOptions,
-): Promise<number> {
+export function rebase(folder: string, stack: string, options: RebaseOptions): Promise<number> {
+  return toldAsExitCode(() => tryAll(folder, stack, options));
+}
+
+async function tryAll(folder: string, stack: string, { digest, write }: RebaseOptions): Promise<number> {
   if (digest !== undefined && !/^sha256:[0-9a-f]{64}$/.test(digest)) {
     throw new UsageError(`${digest}: a digest is sha256: and 64 lower-case hexadecimal digits`);
   }
@@ -49,7 +50,6 @@ export async function rebase(
   const image = digest === undefined ? shape.image : `${shape.repository}@${digest}`;
   const patches = readPatchFolder(folder);
   const files = await filesOfImage(shape, image, patches);
-  if (files === undefined) return 1;
 
   const fates = fatesOf(shape, patches, files);
   process.stdout.write(`${stack} on ${image}\n`);
@@ -78,12 +78,11 @@ function withoutDigest(shape: PatchedShape): PatchedShape {
   return { ...shape, unknown: shape.unknown.filter(({ key }) => !key.endsWith('.image.digest')) };
 }
 
-/** Undefined: they are not known, which was said. */
 async function filesOfImage(
-  { host, stack, patches }: PatchedShape,
+  { host, patches }: PatchedShape,
   image: string,
   { files }: PatchFolder,
-): Promise<readonly ImageFile[] | undefined> {
+): Promise<readonly ImageFile[]> {
   const targets = new Map<string, string>();
   for (const name of patches) {
     const header = headerOf(files.get(name));
@@ -94,12 +93,8 @@ async function filesOfImage(
   const answer = await askForFiles(host, { images: [{ image, pull: true, files: wanted }] }, say);
   const told = answer.kind === 'answered' ? answer.images.get(image) : undefined;
   if (told?.kind === 'read') return told.files;
-  const reason =
-    answer.kind === 'not asked'
-      ? answer.reason
-      : `${image}: ${told?.reason ?? `${host.name} says nothing of it`}`;
-  process.stderr.write(`${reason}\nthe patches of ${stack} were not tried\n`);
-  return undefined;
+  if (answer.kind === 'not asked') throw new Refusal(answer.reason);
+  throw new Refusal(`${image}: ${told?.reason ?? `${host.name} says nothing of it`}`);
 }
 
 function headerOf(content: Uint8Array | undefined): PatchFile['header'] | undefined {
@@ -114,7 +109,7 @@ interface Reached {
 
 function fatesOf(
   { patches, unknown }: PatchedShape,
-  { files }: PatchFolder,
+  { files, recorded }: PatchFolder,
   image: readonly ImageFile[],
 ): readonly Fate[] {
   const reached = new Map<string, Reached | { readonly waitsFor: string }>();
@@ -129,6 +124,10 @@ function fatesOf(
     if (patch === undefined)
       return byHand(faults.map(({ limit, remedy }) => `${limit}\n${remedy}`).join('\n'));
     const { target } = patch.header;
+    if (recorded !== undefined && recorded.get(name) !== sha256(content)) {
+      reached.set(target, { waitsFor: name });
+      return byHand(`not as patches/${patchHashesFile} records it: slot patch check says why`);
+    }
     const before = reached.get(target);
     if (before !== undefined && 'waitsFor' in before) {
       return byHand(`not tried: ${before.waitsFor} changes the same file before it`);

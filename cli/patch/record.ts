@@ -2,13 +2,18 @@ import { parsePatchFile, patchHashesFile } from '../../shape/patches.ts';
 import { sha256, shortId } from '../../shape/release.ts';
 import { UsageError } from '../usage.ts';
 import { readPatchFolder, writePatches } from './folder.ts';
+import { Refusal, toldAsExitCode } from './refusal.ts';
 
 /**
  * Accepts patches as they are now: records their hashes.
  *
  * @returns 1 where one of them is no patch, which is said; nothing is recorded then
  */
-export function record(folder: string, names: readonly string[]): number {
+export function record(folder: string, names: readonly string[]): Promise<number> {
+  return toldAsExitCode(() => recordAll(folder, names));
+}
+
+function recordAll(folder: string, names: readonly string[]): number {
   const { files, recorded } = readPatchFolder(folder);
   const writes = names.map((given) => {
     const name = given.replace(/^patches\//, '');
@@ -18,13 +23,10 @@ export function record(folder: string, names: readonly string[]): number {
   });
   const faults = writes.flatMap(({ name, content }) =>
     (parsePatchFile(content).faults ?? []).map(
-      ({ limit, remedy }) => `patches/${name}: ${limit}\n    ${remedy}\n`,
+      ({ limit, remedy }) => `patches/${name}: ${limit}\n    ${remedy}`,
     ),
   );
-  if (faults.length > 0) {
-    process.stderr.write(`${faults.join('')}nothing was recorded\n`);
-    return 1;
-  }
+  if (faults.length > 0) throw new Refusal(faults.join('\n'));
   const changed = writes.filter(({ name, content }) => recorded?.get(name) !== sha256(content));
   if (changed.length > 0) writePatches(folder, changed);
   for (const { name, content } of writes) {

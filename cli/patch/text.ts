@@ -33,13 +33,19 @@ export function patchFileOf({ target, base, patched, notes }: PatchParts): Buffe
   return Buffer.concat([Buffer.from(head.join('\n')), Buffer.from(diff.join('\n'), 'latin1')]);
 }
 
+/** As git does it. */
+const mostHeadingCharacters = 80;
+
 function hunkLines(hunk: StructuredPatchHunk, file: readonly string[]): readonly string[] {
   const { oldStart, oldLines, newStart, newLines, lines } = hunk;
   // A range without lines is given by the line before it.
   const range = (start: number, count: number) => `${count === 0 ? start - 1 : start},${count}`;
   const [heading] = headingsAbove(file, oldStart - 1);
   const header = `@@ -${range(oldStart, oldLines)} +${range(newStart, newLines)} @@`;
-  return [heading === undefined ? header : `${header} ${heading}`, ...lines];
+  return [
+    heading === undefined ? header : `${header} ${heading.slice(0, mostHeadingCharacters).trim()}`,
+    ...lines,
+  ];
 }
 
 /** The lines above a patch's diff, without those that are computed. */

@@ -69,8 +69,8 @@ it('patches are made of the files of the image, and apply to them', async () => 
     const copy = join(place, path.split('/').at(-1) ?? '');
     const text = await readFile(copy, 'utf8');
     expect(text).toBe(await sourceOf(path));
-    await writeFile(copy, text.replace(from, to));
     await writeFile(join(place, 'about.txt'), 'Why: seen on a lab\n');
+    await writeFile(copy, text.replace(from, to));
     const made = await slot('new', glm, target, name);
     expect(made.exitCode, made.output).toBe(0);
   }
@@ -80,6 +80,18 @@ it('patches are made of the files of the image, and apply to them', async () => 
   expect(output.match(/ok {4}\w+\.patch: applies to/g)).toHaveLength(names.length);
 });
 
+it('an edit that neither Python here nor that of the image takes is not written', async () => {
+  const target = `${SITE_PACKAGES}/vllm/expert_activation_registry.py`;
+  await slot('new', glm, target, 'broken');
+  const place = inWorkplace('.slot/patches/broken');
+  await writeFile(join(place, 'expert_activation_registry.py'), 'def broken(:\n');
+  await writeFile(join(place, 'about.txt'), 'Why: seen on a lab\n');
+  const { exitCode, output } = await slot('new', glm, target, 'broken');
+  expect(exitCode).toBe(1);
+  expect(output).toMatch(/no Python that compiles: .* of the image/);
+  expect(await readdir(inWorkplace('patches'))).not.toContain('broken.patch');
+});
+
 it('what is no regular file of the image is told as what it is', async () => {
   const { exitCode, output } = await slot('new', glm, `${SITE_PACKAGES}/vllm/models/none.py`, 'none');
   expect(exitCode).toBe(1);
@@ -87,14 +99,13 @@ it('what is no regular file of the image is told as what it is', async () => {
 });
 
 it('each patch is tried on an image of another digest, which the host pulls, and brought to it on demand', async () => {
-  const [driftsIn, , movesFrom, conflictsIn, goneFrom] = names.map((name) => edits[name][0]);
   const files = {
-    [driftsIn as string]: `# first\n${await sourceOf(edits.drifts[0])}`,
+    [edits.drifts[0]]: `# first\n${await sourceOf(edits.drifts[0])}`,
     [edits.contained[0]]: (await sourceOf(edits.contained[0])).replace('"image"', '"patched"'),
-    [movesFrom as string]: null,
+    [edits.moves[0]]: null,
     'vllm/models/glm5next/attention.py': await sourceOf(edits.moves[0]),
-    [conflictsIn as string]: 'MARKER = "rewritten"\n',
-    [goneFrom as string]: null,
+    [edits.conflicts[0]]: 'MARKER = "rewritten"\n',
+    [edits.gone[0]]: null,
   };
   const { reference } = await buildEngineImage({ files, progress: console.log });
   const digest = await pushImage(reference, 'tcclaviger/vllm:next');
