@@ -1,25 +1,24 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { planRelease } from '../../../shape/plan.ts';
+import { draftedShape } from '../../../components/planned-shape.ts';
+import { experimentsFolder } from '../../../components/stack-files.ts';
+import { stacksIn } from '../../../components/stack-list.ts';
 import { renderEnvironment } from '../../../shape/render.ts';
-import { readTemplates } from '../../../templates/templates.ts';
-import { shapeStacks, suppliedHost, suppliedShape } from '../../fixtures/operator-files.ts';
+
+const project = join(import.meta.dirname, '..', '..', '..');
 
 const update = process.env.UPDATE_GOLDEN === '1';
 
 const hasSystemdAnalyze = spawnSync('systemd-analyze', ['--version']).status === 0;
 
-describe.each(shapeStacks)('%s', (stack) => {
-  const release = planRelease({
-    host: suppliedHost(),
-    shape: suppliedShape(stack),
-    stack,
-    templates: readTemplates(),
-    patches: new Map(),
-  });
+const stacks = [...stacksIn(project, 'shape'), ...stacksIn(join(project, experimentsFolder), 'shape')];
+
+/** The project's own files, with what the operator has supplied in them: a difference here is one of the host. */
+describe.each(stacks)('%s', (stack) => {
+  const { release } = draftedShape(project, stack);
   const rendered = {
     service: release.unit,
     target: release.target,
@@ -27,10 +26,11 @@ describe.each(shapeStacks)('%s', (stack) => {
   };
 
   it.each(Object.entries(rendered))(
-    'renders the %s that was reviewed (UPDATE_GOLDEN=1 rewrites it)',
+    'renders the %s that was reviewed (npm run golden writes it anew)',
     (kind, text) => {
       const golden = new URL(`../../golden/${stack}.${kind}`, import.meta.url);
       if (update) writeFileSync(golden, text);
+      expect(existsSync(golden), `${stack}.${kind} is not there: npm run golden`).toBe(true);
       expect(text).toBe(readFileSync(golden, 'utf8'));
     },
   );
