@@ -179,7 +179,9 @@ function onItsImage(
   const found = sha256(base);
   const judgement = judge(base, patch);
   const wrongBase = `wrong base: it was made for sha256 ${baseSha256}, ${earlier === undefined ? 'the image has' : 'the patches before it make'} ${found}`;
-  chain.set(target, judgement.kind === 'applies' ? { bytes: judgement.bytes } : { waitsFor: name });
+  const after =
+    judgement.kind === 'applies' ? judgement.bytes : judgement.kind === 'contained' ? base : undefined;
+  chain.set(target, after === undefined ? { waitsFor: name } : { bytes: after });
   switch (judgement.kind) {
     case 'applies':
       return { text: `applies to ${target}`, isFault: false };

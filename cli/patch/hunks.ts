@@ -124,6 +124,7 @@ function nearestDifference(lines: readonly string[], hunk: Hunk, number: number)
     },
     { at: hunk.oldIndex, count: 0 },
   );
+  if (best.count === 0) return `hunk ${number} stands nowhere: none of its lines is in the file`;
   const there = { ...hunk, oldIndex: best.at, newIndex: best.at };
   const { fault } = applyExactly(Buffer.from(lines.join(''), 'latin1'), [there]);
   const differing = fault?.differing ?? [];

@@ -196,6 +196,14 @@ describe('slot patch check', () => {
     expect(said).toContain(`ok    three.patch: applies to ${other}`);
   });
 
+  it('one that the image contains does not keep the next from being tried', async () => {
+    imageHas({ [model]: changed });
+    lay({ 'one.patch': patch(), 'two.patch': patch(changed, changed.replace('END = 1', 'END = 2')) });
+    expect(await check(folder, [stack])).toBe(1);
+    expect(said).toContain('FAULT one.patch: already contained');
+    expect(said).toContain('ok    two.patch');
+  });
+
   it('the wrong order is a fault that says which is the right one, without a host too', async () => {
     lay({ 'two.patch': patch(changed, changed.replace('END = 1', 'END = 2')), 'one.patch': patch() });
     host.answer = new SshFailure('unreachable', 'dank@192.0.2.7:22: not reachable');
@@ -489,6 +497,7 @@ describe('slot patch rebase', () => {
       'line 12 is "        z = x", the patch has "        y = x"',
       { [model]: original.replace(/y = x(?!.*y = x)/s, 'z = x') },
     ],
+    ['hunk 1 stands nowhere: none of its lines is in the file', { [model]: 'x = 1\n' }],
     ['gone: ', {}],
     ['fits no file of its name: /x/model.py', { '/x/model.py': 'x = 1\n' }],
     ['fits /x/model.py and /y/model.py: say which', { '/x/model.py': original, '/y/model.py': original }],
