@@ -1,7 +1,13 @@
 import type { ImageFile } from '../shape/image-files.ts';
 import type { Finding } from '../shape/inspection.ts';
 import { namesOf } from '../shape/names.ts';
-import { applyExactly, type ExactDiff, isContained, parsePatchFile } from '../shape/patches.ts';
+import {
+  applyExactly,
+  type ExactDiff,
+  isContained,
+  type PatchFile,
+  parsePatchFile,
+} from '../shape/patches.ts';
 import { type Release, sha256, shortId } from '../shape/release.ts';
 import { unitTextOf } from '../shape/unit-text.ts';
 import { imageFiles } from './image-file.ts';
@@ -99,7 +105,7 @@ function appliedTo(found: ImageFile | undefined, patched: Patched): Uint8Array {
   const { target, baseSha256, patchedSha256, diffs } = patched;
   const names = diffs.map(({ name }) => name).join(', ');
   if (found?.kind !== 'file') throw new Error(`${names}: ${target} ${absence(found, baseSha256)}`);
-  const read = diffs.map(({ name, text }) => ({ name, diff: diffIn(name, text) }));
+  const read = diffs.map(({ name, text }) => ({ name, ...patchIn(name, text) }));
   const base = new Uint8Array(Buffer.from(found.content, 'base64'));
   if (sha256(base) !== baseSha256) {
     throw new Error(
@@ -107,23 +113,25 @@ function appliedTo(found: ImageFile | undefined, patched: Patched): Uint8Array {
     );
   }
   let bytes: Uint8Array = base;
-  for (const { name, diff } of read) {
+  for (const { name, diff, header } of read) {
     const applied = applyExactly(bytes, diff);
     if (applied.fault !== undefined) throw new Error(`${name} on ${target}: ${applied.fault.message}`);
     bytes = applied.bytes;
-  }
-  if (sha256(bytes) !== patchedSha256) {
-    throw new Error(
-      `${names}: ${target} has sha256 ${sha256(bytes)} after them, Patched-SHA256 says ${patchedSha256}`,
-    );
+    const isLast = name === diffs.at(-1)?.name;
+    const wanted = isLast ? patchedSha256 : header.patchedSha256;
+    if (sha256(bytes) !== wanted) {
+      throw new Error(
+        `${name}: ${target} has sha256 ${sha256(bytes)} after it, Patched-SHA256 says ${wanted}`,
+      );
+    }
   }
   return bytes;
 }
 
-function diffIn(name: string, text: string): ExactDiff {
+function patchIn(name: string, text: string): PatchFile {
   const { patch, faults } = parsePatchFile(text);
   if (patch === undefined) throw new Error(`${name} ${faults.map(({ limit }) => limit).join(', ')}`);
-  return patch.diff;
+  return patch;
 }
 
 function absence(found: ImageFile | undefined, baseSha256: string): string {

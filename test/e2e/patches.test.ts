@@ -5,7 +5,7 @@ import { plannedShape } from '../../components/planned-shape.ts';
 import { buildEngineImage, type EngineImageOptions, SITE_PACKAGES } from '../../lab/engine/image.ts';
 import { pushImage } from '../../lab/registry.ts';
 import { openStage, type Stage } from '../../lab/stage.ts';
-import { exitCodes } from '../../shape/inspection.ts';
+import { exitCodes, inspectionSchema } from '../../shape/inspection.ts';
 import { namesOf } from '../../shape/names.ts';
 import { patchHashesFile, patchHashesText } from '../../shape/patches.ts';
 import { claimOf, manifestVersion, type Release, releaseIdOf, sha256 } from '../../shape/release.ts';
@@ -124,6 +124,7 @@ describe('patches that are what they claim to be', () => {
   it('serve and are in effect, two of one file in their order', async () => {
     const first = await original(kvCache);
     const second = marked(first, 'second');
+    const dollars = '$HOME $$ 100%';
     const wanted = await release(
       {
         'kv-1.patch': await markedPatch(kvCache, 'second'),
@@ -133,9 +134,13 @@ describe('patches that are what they claim to be', () => {
           after: second.replace('BYTES_PER_TOKEN = 13_600', 'BYTES_PER_TOKEN = 13_700'),
           lines: ['Marker: BYTES_PER_TOKEN == 13_700 and MARKER == "second"'],
         }),
-        'registry.patch': await markedPatch(registry, 'other'),
+        'registry.patch': await markedPatch(
+          registry,
+          'other',
+          `Marker: MARKER == "other" and __import__("os").environ["DOLLARS"] == "${dollars}"`,
+        ),
       },
-      { environment: { DOLLARS: '$HOME $$ 100%' } },
+      { environment: { DOLLARS: dollars } },
     );
     const { exitCode, output } = await cutover(wanted);
     expect(exitCode, output).toBe(exitCodes.serving);
@@ -173,16 +178,22 @@ describe('a patch is refused before anything is stopped', () => {
   });
 
   it('when another digest has another file, has the change already, or has it elsewhere', async () => {
-    const output = await refusal(
-      await release(
-        {
-          'differs.patch': await markedPatch(kvCache, 'patch'),
-          'contained.patch': await markedPatch(registry, 'fixed'),
-          'moved.patch': await markedPatch(worker, 'patch'),
-        },
-        { digest: drifted },
-      ),
+    const wanted = await release(
+      {
+        'differs.patch': await markedPatch(kvCache, 'patch'),
+        'contained.patch': await markedPatch(registry, 'fixed'),
+        'moved.patch': await markedPatch(worker, 'patch'),
+      },
+      { digest: drifted },
     );
+    // Known to a preview already.
+    await stage.lab.ssh(`podman pull --quiet ${wanted.image}`, { root: true });
+    const input = JSON.stringify({ service: wanted.service, release: wanted });
+    const { stdout } = await stage.lab.ssh('slot inspect', { root: true, input });
+    const { findings } = inspectionSchema.parse(JSON.parse(stdout));
+    const refusals = findings.filter(({ severity }) => severity === 'refuse');
+    expect(refusals.map(({ subject }) => subject)).toEqual(['patches', 'patches', 'patches']);
+    const output = await refusal(wanted);
     expect(output).toMatch(/differs\.patch: .* in the image has sha256 .*hunk 1 .*How much of the memory/);
     expect(output).toMatch(/contained\.patch is already contained/);
     expect(output).toMatch(/moved\.patch: .*moved to \S+\/vllm\/v1\/worker\/gpu\/gpu_worker\.py/);

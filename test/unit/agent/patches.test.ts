@@ -270,7 +270,18 @@ describe('patches are applied to the file of the image', () => {
   it('and refused when the result is another than recorded', async () => {
     const text = host.patch(marked('one')).replace(sha256(marked('one')), 'f'.repeat(64));
     expect(await refusal(applyPatches(host.outside, host.release(text)))).toMatch(
-      /after them, Patched-SHA256 says f+/,
+      /1\.patch: .* after it, Patched-SHA256 says f+/,
+    );
+  });
+
+  it('and the one of several is named that makes another file than it says', async () => {
+    const steps = ['a', 'b', 'c'].map(marked);
+    const [a = '', b = '', c = ''] = steps;
+    // Both say another file in between than the first makes.
+    const texts = [host.patch(a), host.patch(b, [], undefined, a), host.patch(c, [], undefined, b)];
+    const wrong = texts.map((text) => text.replaceAll(sha256(a), 'e'.repeat(64)));
+    expect(await refusal(applyPatches(host.outside, host.release(...wrong)))).toMatch(
+      /^1\.patch: .* after it, Patched-SHA256 says e+$/,
     );
   });
 
