@@ -11,6 +11,11 @@ function modelSchemaWith<S extends z.ZodType<number>>(bytes: S) {
       .boolean()
       .default(false)
       .describe('Some of its layers attend linearly and keep a state instead of a cache.'),
+    thinks: z
+      .boolean()
+      .default(true)
+      .describe('Its answers hold thinking; false: it needs no reasoning parser.'),
+    callsTools: z.boolean().default(true).describe('It can call tools; false: it needs no tool parser.'),
     toolParsers: z
       .array(nonEmptyLineSchema)
       .default([])

@@ -119,12 +119,13 @@ function sealOf(root: string, { shape, manifests }: PlanInput): { readonly manif
 }
 
 function reviewFactsOf({ host, shape, model, image }: PlanInput, engine: EngineInvocation): ReviewFacts {
-  const { gpuArchitecture, integratedGpu, selinux } = host;
+  const { gpuArchitecture, gpuMemory, integratedGpu, selinux } = host;
   return {
     ...(model && { model }),
     ...(image && { image: imageFacts(image, engine.arguments) }),
     ...(shape.payload.quantization !== undefined && { quantization: shape.payload.quantization }),
     ...(gpuArchitecture !== undefined && { gpuArchitecture }),
+    ...(gpuMemory !== undefined && { gpuMemoryBytes: gpuMemory.bytes }),
     ...(integratedGpu !== undefined && { integratedGpu }),
     ...(selinux !== undefined && { selinux }),
     ...(shape.importGuard !== undefined && { importGuard: shape.importGuard }),

@@ -34,6 +34,8 @@ const reviewFactsSchema = z.strictObject({
   /** Of the payload's `config.json`, as the shape expects it; absent: nothing is expected. */
   quantization: z.string().optional(),
   gpuArchitecture: z.string().optional(),
+  /** Memory of each GPU in bytes; absent: not known. */
+  gpuMemoryBytes: z.int().positive().optional(),
   /** Whether the host has a GPU in its processor; absent: not known. */
   integratedGpu: z.boolean().optional(),
   selinux: z.enum(['enforcing', 'permissive', 'disabled']).optional(),
