@@ -3,6 +3,7 @@ import { hostNamed } from '../components/stack-files.ts';
 import type { HostConfig } from '../shape/host.ts';
 import { describe } from '../toolchain/prepare.ts';
 import { measureHashingStreams, measureHashingXargs, measureReverification } from './bench/hashing.ts';
+import { measureInventory } from './bench/inventory.ts';
 import { leastRounds, type Measure, reportOf, verdictOf } from './bench/measure.ts';
 import { measureOutage } from './bench/outage.ts';
 import { measurePlanCatalogue, measurePlanCommand } from './bench/plan.ts';
@@ -20,6 +21,7 @@ const tell = (line: string) => console.error(line);
 const measuresOfFiles: Readonly<Record<string, (rounds: number) => Promise<Measure>>> = {
   plan: measurePlanCommand,
   catalogue: measurePlanCatalogue,
+  inventory: measureInventory,
   hashing: measureHashingStreams,
   'hashing-xargs': measureHashingXargs,
   reverification: measureReverification,

@@ -187,7 +187,7 @@ async function inventoryOfSafetensors(
   const contents = set && {
     shards: set.shards.length,
     extraFiles: set.extraFiles,
-    tensors: set.tensors,
+    tensors: set.weightMap.names.length,
     bytes: set.bytes,
   };
   if (config === undefined || part.role !== 'payload') return { facts: null, contents };

@@ -33,7 +33,7 @@ async function expertsOf(
   { weightMap }: TensorSet,
   layers: number | null,
 ): Promise<SeenExperts | undefined> {
-  const experts = expertsNamed(Object.keys(weightMap), layers);
+  const experts = expertsNamed(weightMap.names, layers);
   if (experts === undefined) return undefined;
   const tensors = await tensorsOf(folder, weightMap, experts.sample);
   if (tensors === undefined) return undefined;
@@ -62,7 +62,7 @@ async function tensorsOf(
   weightMap: TensorSet['weightMap'],
   names: readonly string[],
 ): Promise<readonly Tensor[] | undefined> {
-  const files = [...new Set(names.map((name) => String(weightMap[name])))];
+  const files = [...new Set(names.map((name) => String(weightMap.fileOf[name])))];
   if (files.length > mostFiles) {
     throw new PayloadFault('note', `one expert lies in ${files.length} files: its size is not looked at`);
   }

@@ -2,12 +2,16 @@ import type { Findings } from './findings.ts';
 import { insteadOfFile, type PayloadFolder } from './folder.ts';
 import { LookIsOver, PayloadFault } from './payload-fault.ts';
 import { jsonOf } from './read-file.ts';
-import { checkLayout, safetensorsHeader } from './safetensors.ts';
+import { checkLayout, type SafetensorsHeader, safetensorsHeader } from './safetensors.ts';
 import { missingSiblings, shardNameOf } from './shard-names.ts';
 import { counted, listed, shown } from './wording.ts';
 
-/** File of each tensor by its name; what an index says is not trusted to be one. */
-type WeightMap = Readonly<Record<string, unknown>>;
+/** Where each tensor lies. To list a hundred thousand names takes as long as to parse some headers: it is done once. */
+interface WeightMap {
+  /** By the tensor's name; what an index says is not trusted to be a file. */
+  readonly fileOf: Readonly<Record<string, unknown>>;
+  readonly names: readonly string[];
+}
 
 export interface TensorSet {
   /** Of the index, else of the headers. */
@@ -15,7 +19,6 @@ export interface TensorSet {
   /** Files of the numbered set, or the one file that is all. */
   readonly shards: readonly string[];
   readonly extraFiles: readonly string[];
-  readonly tensors: number;
   /** Of all files, shards and extra ones. */
   readonly bytes: number;
 }
@@ -43,10 +46,9 @@ export async function safetensorsSet(
   if (!areThere(folder, files, members, index, findings)) return undefined;
   checkNumbers(files, members, index, findings);
 
-  const known = indexed ?? Object.create(null);
-  const headers = new HeaderCheck(folder, known, named, findings);
+  const headers = new HeaderCheck(folder, indexed, named, findings);
   for (const file of files) {
-    if (!(await headers.check(file, indexed === undefined || named?.has(file) === true))) break;
+    if (!(await headers.check(file))) break;
   }
   const shards = members.filter((name) => shardNameOf(name) !== undefined);
   const extraFiles = files.filter((name) =>
@@ -54,10 +56,9 @@ export async function safetensorsSet(
   );
   if (index !== undefined) tellUnnamed(files, members, index, headers.repeated, findings);
   return {
-    weightMap: known,
+    weightMap: indexed ?? headers.collected(),
     shards: shards.length === 0 ? members : shards,
     extraFiles,
-    tensors: Object.keys(known).length,
     bytes: files.reduce((sum, name) => sum + (folder.entries.get(name)?.bytes ?? 0), 0),
   };
 }
@@ -69,27 +70,35 @@ function indexIn({ entries }: PayloadFolder): string | undefined {
 }
 
 async function weightMapOf(folder: PayloadFolder, index: string): Promise<WeightMap> {
-  const { weight_map: weightMap } = await jsonOf(folder, index, folder.extent.indexBytes);
-  if (weightMap === null || typeof weightMap !== 'object' || Array.isArray(weightMap)) {
+  const { weight_map: fileOf } = await jsonOf(folder, index, folder.extent.indexBytes);
+  if (fileOf === null || typeof fileOf !== 'object' || Array.isArray(fileOf)) {
     throw new PayloadFault('refuse', `${index} has no weight_map`);
   }
-  if (Object.keys(weightMap).length === 0)
-    throw new PayloadFault('refuse', `the weight_map of ${index} is empty`);
-  return weightMap as WeightMap;
+  const names = Object.keys(fileOf);
+  if (names.length === 0) throw new PayloadFault('refuse', `the weight_map of ${index} is empty`);
+  return { fileOf: fileOf as WeightMap['fileOf'], names };
 }
 
-/** Tensors of each file that the index names. */
-function filesNamed(weightMap: WeightMap, index: string, findings: Findings): ReadonlyMap<string, number> {
+/** How many tensors of each file the index names. */
+function filesNamed(
+  { fileOf, names }: WeightMap,
+  index: string,
+  findings: Findings,
+): ReadonlyMap<string, number> {
   const named = new Map<string, number>();
-  for (const tensor in weightMap) {
-    const file = weightMap[tensor];
+  for (const tensor of names) {
+    const file = fileOf[tensor];
+    const count = typeof file === 'string' ? named.get(file) : undefined;
+    if (count !== undefined) named.set(file as string, count + 1);
     // Nothing outside the folder is opened by a name in it.
-    if (typeof file !== 'string' || !/^[^/\0]+\.safetensors$/.test(file)) {
+    else if (typeof file === 'string' && /^[^/\0]+\.safetensors$/.test(file)) named.set(file, 1);
+    else {
+      const written = shown(JSON.stringify(file));
       findings.add(
         'refuse',
-        `${index} names ${shown(JSON.stringify(file))} for ${shown(tensor)}, which is no file of the folder`,
+        `${index} names ${written} for ${shown(tensor)}, which is no file of the folder`,
       );
-    } else named.set(file, (named.get(file) ?? 0) + 1);
+    }
   }
   return named;
 }
@@ -190,26 +199,34 @@ class HeaderCheck {
   /** Tensors of the set that a file beside it holds as well. */
   readonly repeated = new Map<string, number>();
   readonly #folder: PayloadFolder;
-  /** Filled where there is no index. */
-  readonly #weightMap: Record<string, unknown>;
-  readonly #named: ReadonlyMap<string, number> | undefined;
+  /** Undefined: there is no index. */
+  readonly #index: WeightMap | undefined;
+  readonly #named: ReadonlyMap<string, number>;
   readonly #findings: Findings;
+  /** File of each tensor where there is no index. */
+  readonly #collected = new Map<string, string>();
+  /** Names of the index by their file, as soon as a file lacks one. */
+  #namesOf: ReadonlyMap<unknown, readonly string[]> | undefined;
   #headerBytes = 0;
 
   constructor(
     folder: PayloadFolder,
-    weightMap: Record<string, unknown>,
+    index: WeightMap | undefined,
     named: ReadonlyMap<string, number> | undefined,
     findings: Findings,
   ) {
     this.#folder = folder;
-    this.#weightMap = weightMap;
-    this.#named = named;
+    this.#index = index;
+    this.#named = named ?? new Map();
     this.#findings = findings;
   }
 
+  collected(): WeightMap {
+    return { fileOf: Object.fromEntries(this.#collected), names: [...this.#collected.keys()] };
+  }
+
   /** Whether to go on. */
-  async check(file: string, isMember: boolean): Promise<boolean> {
+  async check(file: string): Promise<boolean> {
     const { entries, extent } = this.#folder;
     const entry = entries.get(file);
     if (entry !== undefined && entry.kind !== 'file') {
@@ -221,7 +238,7 @@ class HeaderCheck {
     try {
       const header = await safetensorsHeader(this.#folder, file);
       this.#headerBytes += header.headerBytes;
-      this.#compare(file, header.tensors, isMember);
+      this.#compare(file, header);
       checkLayout(file, header);
     } catch (error) {
       if (!(error instanceof PayloadFault)) throw error;
@@ -237,42 +254,29 @@ class HeaderCheck {
     return false;
   }
 
-  #compare(file: string, tensors: Readonly<Record<string, unknown>>, isMember: boolean): void {
-    if (!isMember) {
-      const again = Object.keys(tensors).filter((tensor) => Object.hasOwn(this.#weightMap, tensor)).length;
+  #compare(file: string, { names }: SafetensorsHeader): void {
+    if (this.#index === undefined) this.#collect(file, names);
+    else if (this.#named.has(file)) this.#compareWithIndex(file, names, this.#index);
+    else {
+      const { fileOf } = this.#index;
+      const again = names.filter((tensor) => Object.hasOwn(fileOf, tensor)).length;
       if (again > 0) this.repeated.set(file, again);
-      return;
     }
-    if (this.#named === undefined) this.#collect(file, tensors);
-    else this.#compareWithIndex(file, tensors, this.#named.get(file) ?? 0);
   }
 
-  #collect(file: string, tensors: Readonly<Record<string, unknown>>): void {
-    const twice: string[] = [];
-    for (const tensor in tensors) {
-      if (this.#weightMap[tensor] !== undefined) twice.push(tensor);
-      this.#weightMap[tensor] = file;
-    }
+  #collect(file: string, names: readonly string[]): void {
+    const twice = names.filter((tensor) => this.#collected.has(tensor));
+    for (const tensor of names) this.#collected.set(tensor, file);
     if (twice.length > 0)
       this.#findings.add('refuse', `${shown(file)} holds ${listed(twice)}, which another file holds as well`);
   }
 
-  #compareWithIndex(file: string, tensors: Readonly<Record<string, unknown>>, expected: number): void {
-    let agree = 0;
-    const strangers: string[] = [];
-    for (const tensor in tensors) {
-      if (this.#weightMap[tensor] === file) agree += 1;
-      else strangers.push(tensor);
-    }
-    const isInIndex = (tensor: string): boolean => Object.hasOwn(this.#weightMap, tensor);
-    const elsewhere = strangers.filter(isInIndex);
-    const unknown = strangers.filter((tensor) => !isInIndex(tensor));
-    const lacking =
-      agree === expected
-        ? []
-        : Object.keys(this.#weightMap).filter(
-            (tensor) => this.#weightMap[tensor] === file && !Object.hasOwn(tensors, tensor),
-          );
+  #compareWithIndex(file: string, names: readonly string[], { fileOf }: WeightMap): void {
+    const strangers = names.filter((tensor) => fileOf[tensor] !== file);
+    const elsewhere = strangers.filter((tensor) => Object.hasOwn(fileOf, tensor));
+    const unknown = strangers.filter((tensor) => !Object.hasOwn(fileOf, tensor));
+    const agree = names.length - strangers.length;
+    const lacking = agree === this.#named.get(file) ? [] : this.#lackingIn(file, names);
     const tell = (message: string) => this.#findings.add('refuse', `${shown(file)} ${message}`);
     if (agree === 0 && unknown.length > 0 && lacking.length > 0) {
       tell(
@@ -281,10 +285,16 @@ class HeaderCheck {
       return;
     }
     if (elsewhere.length > 0) {
-      const other = shown(String(this.#weightMap[elsewhere[0] ?? '']));
+      const other = shown(String(fileOf[elsewhere[0] ?? '']));
       tell(`holds ${listed(elsewhere)}, which the index finds in ${other}`);
     }
     if (unknown.length > 0) tell(`holds ${listed(unknown)}, which the index does not name`);
     if (lacking.length > 0) tell(`does not hold ${listed(lacking)}, which the index finds there`);
+  }
+
+  #lackingIn(file: string, names: readonly string[]): readonly string[] {
+    this.#namesOf ??= Map.groupBy(this.#index?.names ?? [], (tensor) => this.#index?.fileOf[tensor]);
+    const held = new Set(names);
+    return this.#namesOf.get(file)?.filter((tensor) => !held.has(tensor)) ?? [];
   }
 }
