@@ -2,7 +2,7 @@ import { identityLabel, namesOf } from '../shape/names.ts';
 import type { Release } from '../shape/release.ts';
 import { type EngineUnit, engineUnit } from './engine.ts';
 import type { Outside } from './outside.ts';
-import { mountedPatchFault } from './patches.ts';
+import { mountedPatchFault } from './patches-in-effect.ts';
 import { type Container, inspectContainer } from './podman.ts';
 import { cgroupOf, environmentOf, listenersOn, memlockOf } from './processes.ts';
 import { isEnabled } from './systemd.ts';

@@ -5,7 +5,7 @@ import { faultsOf, type Standing } from './conjunction.ts';
 import { gpuHolders, gpuMemory, memAvailableBytes } from './devices.ts';
 import { engineLogPath, engineUnit, lastLogLines, stateOf } from './engine.ts';
 import type { Outside } from './outside.ts';
-import { provePatchesRun } from './patches.ts';
+import { provePatchesRun } from './patches-in-effect.ts';
 import { inspectContainer } from './podman.ts';
 import { cgroupOf, listenersOn, processesIn } from './processes.ts';
 import type { Progress } from './progress.ts';

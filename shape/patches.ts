@@ -1,3 +1,4 @@
+import { posix } from 'node:path';
 import { type PatchFile, parsePatchFile } from './patch-file.ts';
 import type { Problem } from './problems.ts';
 import { type Release, sha256 } from './release.ts';
@@ -42,6 +43,14 @@ export function patchedFilesOf(
   };
   const read: NamedPatch[] = [];
   for (const [index, name] of patches.entries()) {
+    if (posix.normalize(name) !== name || name.startsWith('/')) {
+      complain(
+        index,
+        'must be the plain path of a file below patches/',
+        `write ${posix.normalize(name).replace(/^\/+/, '')}`,
+      );
+      continue;
+    }
     const text = texts.get(name);
     if (text === undefined) {
       complain(index, 'must be a file below patches/', 'put the diff there');

@@ -15,14 +15,8 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type CommandResult, type Outside, realOutside } from '../../../agent/outside.ts';
-import {
-  applyPatches,
-  mountedPatchFault,
-  patchedFileFault,
-  patchFindings,
-  provePatchesRun,
-  tryPatches,
-} from '../../../agent/patches.ts';
+import { applyPatches, patchedFileFault, patchFindings } from '../../../agent/patches.ts';
+import { mountedPatchFault, provePatchesRun, tryPatches } from '../../../agent/patches-in-effect.ts';
 import { namesOf } from '../../../shape/names.ts';
 import { patchedFilesOf } from '../../../shape/patches.ts';
 import { planRelease } from '../../../shape/plan.ts';

@@ -47,6 +47,8 @@ describe('patches of one file', () => {
     [['02.patch', '01.patch'], 'put 01.patch before 02.patch'],
     [['01.patch', 'other-first.patch'], '01.patch was made for the same file as other-first.patch'],
     [['01.patch', '01.patch'], 'must be named once'],
+    [['01.patch', './01.patch'], 'write 01.patch'],
+    [['/01.patch'], 'write 01.patch'],
     [['01.patch', '02.patch', '02b.patch'], 'must not stand beside 02.patch, whose place 02b.patch takes'],
     [['02b.patch', '01.patch', '02.patch'], 'must not stand beside 02.patch'],
   ])('are refused as %j', (names, reason) => {
