@@ -9,19 +9,20 @@ import { refusalsIn, reviewOf } from '../shape/review.ts';
 import { reviewText } from '../shape/review-text.ts';
 import { UsageError } from './usage.ts';
 
-/** What a shape becomes, and whether it may be tried as it stands. */
+/** What a shape becomes. */
 export interface Plan {
   readonly text: string;
-  /** What keeps it from being tried: missing or wrong values; empty where a rule alone refuses it. */
+  /** Missing or wrong values; empty where a rule alone refuses it. */
   readonly complaints: string;
-  readonly mayBeTried: boolean;
+  /** A value is wrong, or a rule refuses; one that is only missing refuses nothing yet. */
+  readonly isRefused: boolean;
 }
 
 /**
  * Prints what shapes become on their hosts and what the rules say of them, from the files alone.
  *
  * @param stacks default: all shapes of the folder
- * @returns the exit code: 1 where a value is missing or wrong, or a rule refuses
+ * @returns the exit code: 1 where a value is wrong or a rule refuses
  */
 export async function plan(folder: string, stacks: readonly string[]): Promise<number> {
   const wanted = stacks.length === 0 ? stacksIn(folder, 'shape') : stacks;
@@ -29,10 +30,10 @@ export async function plan(folder: string, stacks: readonly string[]): Promise<n
     throw new UsageError(`${folder}: no file Pulumi.<stack>.yaml there has slot:shape`);
   let exitCode = 0;
   for (const stack of wanted) {
-    const { text, complaints, mayBeTried } = planOf(folder, stack);
+    const { text, complaints, isRefused } = planOf(folder, stack);
     process.stdout.write(text);
     process.stderr.write(complaints);
-    if (!mayBeTried) exitCode = 1;
+    if (isRefused) exitCode = 1;
   }
   return exitCode;
 }
@@ -61,10 +62,10 @@ export function planOf(folder: string, stack: string): Plan {
     return {
       text: lines.join('\n'),
       complaints: missing.length === 0 ? '' : `${new ConfigurationError(missing).message}\n`,
-      mayBeTried: missing.length === 0 && refusalsIn(review).length === 0,
+      isRefused: refusalsIn(review).length > 0,
     };
   } catch (error) {
     if (!(error instanceof ConfigurationError)) throw error;
-    return { text: '', complaints: `${error.message}\n`, mayBeTried: false };
+    return { text: '', complaints: `${error.message}\n`, isRefused: true };
   }
 }

@@ -1,9 +1,8 @@
-import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { ConfigurationError, loadImageKnowledge } from '../shape/configuration.ts';
 import type { NamedImageKnowledge } from '../shape/engines/image-knowledge.ts';
 import { allOf } from '../shape/problems.ts';
-import { textOf } from './stack-files.ts';
+import { namesIn, textOf } from './project-files.ts';
 
 /** Folder of what is known of images, a file each. */
 export const imagesFolder = 'images';
@@ -24,11 +23,9 @@ export function imageFiles(projectFolder: string): readonly NamedImageKnowledge[
 }
 
 function readImageFiles(folder: string): readonly NamedImageKnowledge[] {
-  if (!existsSync(folder)) return [];
-  const names = readdirSync(folder)
+  const names = namesIn(folder)
     .filter((file) => file.endsWith('.yaml'))
-    .map((file) => file.slice(0, -'.yaml'.length))
-    .sort();
+    .map((file) => file.slice(0, -'.yaml'.length));
   const all = allOf(
     ...names.map((name) => (): NamedImageKnowledge => {
       const file = `${imagesFolder}/${name}.yaml`;

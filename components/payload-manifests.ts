@@ -1,9 +1,8 @@
-import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { ConfigurationError } from '../shape/configuration.ts';
 import { manifestFromText, type PayloadManifest, payloadsFolder } from '../shape/payload-manifest.ts';
 import { allOf } from '../shape/problems.ts';
-import { textOf } from './stack-files.ts';
+import { namesIn, textOf } from './project-files.ts';
 
 /**
  * The manifests of a host's payloads, by their files' names. They lie beside the host's file.
@@ -12,10 +11,8 @@ import { textOf } from './stack-files.ts';
  */
 export function payloadManifests(hostsFolder: string): ReadonlyMap<string, PayloadManifest> {
   const folder = join(hostsFolder, payloadsFolder);
-  if (!existsSync(folder)) return new Map();
-  const files = readdirSync(folder)
+  const files = namesIn(folder)
     .filter((name) => name.endsWith('.sha256'))
-    .sort()
     .map((name) => `${payloadsFolder}/${name}`);
   return new Map(
     allOf(

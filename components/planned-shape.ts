@@ -18,15 +18,8 @@ import type { Release } from '../shape/release.ts';
 import { readTemplates } from '../templates/templates.ts';
 import { imageFiles } from './image-files.ts';
 import { payloadManifests } from './payload-manifests.ts';
-import {
-  draftedHost,
-  type Handed,
-  handedSource,
-  hostNamed,
-  loginFor,
-  stackSource,
-  textOf,
-} from './stack-files.ts';
+import { textOf } from './project-files.ts';
+import { draftedHost, type Handed, handedSource, hostNamed, loginFor, stackSource } from './stack-files.ts';
 
 /** A shape with the machine that serves it. */
 export interface PlannedShape {

@@ -3,7 +3,7 @@ import * as pulumi from '@pulumi/pulumi';
 import { type InspectAnswer, inspectHost } from '../remote/inspect.ts';
 import { measuredOf } from '../shape/measured.ts';
 import { refusalsIn, reviewOf } from '../shape/review.ts';
-import { reviewText } from '../shape/review-text.ts';
+import { reviewText, verdictText } from '../shape/review-text.ts';
 import { type Intent, intentOf } from './intent.ts';
 import type { PlannedShape } from './planned-shape.ts';
 import {
@@ -48,7 +48,9 @@ export async function serveShape(
     await refuseIfStale(note, answer, intent);
   }
   if (refusalsIn(review).length > 0) {
-    throw new pulumi.RunError(['refused by rule, nothing was touched', ...reviewText(review)].join('\n'));
+    // A preview has told each with its reason above.
+    const said = isPreview ? [verdictText(review)] : reviewText(review);
+    throw new pulumi.RunError(['refused by rule, nothing was touched', ...said].join('\n'));
   }
   if (intent.kind === 'refused') {
     throw new pulumi.RunError(['refused, nothing was touched', ...intent.reasons].join('\n'));

@@ -1,4 +1,3 @@
-import { existsSync, readFileSync } from 'node:fs';
 import { join, relative, resolve } from 'node:path';
 import {
   ConfigurationError,
@@ -16,6 +15,7 @@ import {
 import type { HostConfig } from '../shape/host.ts';
 import { at, unknownFile } from '../shape/operator-supplied.ts';
 import { nearest } from '../shape/schema-keys.ts';
+import { textOf } from './project-files.ts';
 import { stacksIn } from './stack-list.ts';
 
 /** Folder of the stack files of experiments, for `--config-file`. */
@@ -59,10 +59,10 @@ function ownKeysOf(config: unknown): readonly string[] {
 
 /** @throws ConfigurationError where there is no such file, or it is not YAML */
 export function stackSource(folder: string, stack: string): Source {
-  for (const path of stackPlaces(folder, stack)) {
-    const found = sourceAt(path);
-    if (found !== undefined) return found;
-  }
+  const found = stackPlaces(folder, stack).flatMap((path) => sourceAt(path) ?? []);
+  // `pulumi stack init` of an experiment leaves a file beside the others that holds its salt alone.
+  const [source] = [...found.filter(({ config }) => ownKeysOf(config).length > 0), ...found];
+  if (source !== undefined) return source;
   throw new ConfigurationError([absentStack(folder, stack)]);
 }
 
@@ -158,24 +158,6 @@ function absentStack(folder: string, stack: string): Problem {
 
 function stackFileName(stack: string): string {
   return `Pulumi.${stack}.yaml`;
-}
-
-/**
- * Undefined: there is no such file.
- *
- * @throws ConfigurationError where it is not UTF-8
- */
-export function textOf(path: string): string | undefined {
-  if (!existsSync(path)) return undefined;
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(path));
-  } catch (error) {
-    if (!(error instanceof TypeError)) throw error;
-    const limit = 'must be UTF-8';
-    throw new ConfigurationError([
-      { file: path, key: '', value: undefined, limit, remedy: 'save it as UTF-8' },
-    ]);
-  }
 }
 
 function parsed(text: string): unknown {

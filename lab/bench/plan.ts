@@ -61,8 +61,8 @@ export async function measurePlanCatalogue(rounds: number): Promise<Measure> {
 function planAll(folder: string, times: number): void {
   for (let time = 0; time < times; time += 1) {
     for (const stack of stacksIn(folder, 'shape')) {
-      const { mayBeTried, complaints } = planOf(folder, stack);
-      if (!mayBeTried) throw new Error(`${stack}: ${complaints || 'a rule refuses it'}`);
+      const { isRefused, complaints } = planOf(folder, stack);
+      if (isRefused || complaints !== '') throw new Error(`${stack}: ${complaints || 'a rule refuses it'}`);
     }
   }
 }

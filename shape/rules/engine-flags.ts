@@ -15,6 +15,9 @@ import type { Rule, RuleSubject } from './rule.ts';
 
 const learn = 'npx slot image learn <stack> asks the image itself and writes it down';
 
+/** What every vLLM is started with here: a record that does not spell them out leaves nothing in doubt. */
+const always = ['--host', '--port', '--served-model-name', '--tensor-parallel-size'];
+
 const oneGuards =
   'the engine ends at once with a flag that its image does not have, when the old one is stopped';
 
@@ -71,7 +74,10 @@ export const flagsRecorded: Rule = {
     const flags = flagsIn(image);
     const names = occurrencesIn(subject.release.arguments)
       .filter(
-        ({ name }) => flagNamed(flags, name) === undefined && flagAbbreviatedBy(flags, name) === undefined,
+        ({ name }) =>
+          !always.includes(name) &&
+          flagNamed(flags, name) === undefined &&
+          flagAbbreviatedBy(flags, name) === undefined,
       )
       .map(({ written }) => written);
     return names.length === 0 ? undefined : `images/${image.name}.yaml does not name ${names.join(', ')}`;

@@ -6,7 +6,7 @@ export const factsToJudgeBy: Rule = {
   severity: 'warn',
   reason: 'rules that depend on them are silent where they should speak',
   evidence: 'runbook of the endpoint: which of them hold for the host is for the operator to say',
-  remedy: 'set the keys: pulumi config set --path <key> <value> -s <stack>',
+  remedy: "set the keys, those of slot:host in the host's file: pulumi config set --path <key> <value>",
   examine: ({ release, measured }) => {
     const { model, quantization, gpuArchitecture, integratedGpu, selinux } = release.review ?? {};
     const hasGpu = release.deviceFiles.length > 0;

@@ -15,7 +15,8 @@ export const kvCacheFits: Rule = {
     'with offloaded experts the engine caps its KV cache at its own plan, and does not boot where it needs more',
   evidence:
     'on record for GLM: at 131,072 tokens with MTP "2.07 GiB KV cache is needed … available 1.74 GiB", and a refusal below about 92k tokens without',
-  remedy: 'take another maxModelLength, do without MTP, or lift the cap as the arm on record did',
+  remedy:
+    'take another maxModelLength; with MTP, do without it, or lift the cap by kvCacheMemory and gpu_worker-kv-cap.patch as the arm on record did',
   examine: ({ release, measured }) => {
     const plan = memoryPlanOf(release, measured);
     const need = plan.amount('kv-need');
@@ -94,6 +95,24 @@ export const residentExpertsFit: Rule = {
     const claim = plan.amount('gpu-claim');
     if (experts === undefined || claim === undefined || experts <= claim) return undefined;
     return `experts of one rank ${comparisonText(experts, claim)} claimed`;
+  },
+};
+
+export const residentWeightsFit: Rule = {
+  id: 'resident-weights-fit',
+  severity: 'refuse',
+  reason: 'weights that are not offloaded lie in the memory that the engine claims of the GPUs',
+  evidence: "derived: the payload's size, shared by the ranks, against GPU memory times utilization",
+  remedy: 'take a smaller payload, more GPUs (tensorParallel), or offload the experts (expertOffload)',
+  examine: ({ release, measured }) => {
+    const demand = demandOf(release);
+    const { expected } = release.payload;
+    const weights = expected?.bytes ?? expected?.sizeBytes;
+    const gpu = measured?.gpuMemoryBytes ?? release.review?.gpuMemoryBytes;
+    if (demand === undefined || demand.offload || weights === undefined || gpu === undefined) return undefined;
+    const share = Math.floor(weights / demand.ranks);
+    const claim = Math.floor(gpu * demand.utilization);
+    return share <= claim ? undefined : `weights of one rank ${comparisonText(share, claim)} claimed`;
   },
 };
 

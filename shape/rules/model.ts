@@ -1,6 +1,8 @@
 import type { Rule } from './rule.ts';
 import {
+  families,
   isHybrid,
+  isNamedAfter,
   isOfFamily,
   offloadsExperts,
   predictsTokens,
@@ -60,10 +62,11 @@ export const toolParser: Rule = {
   reason:
     'without tool choice and the parser of its model the engine answers HTTP 400, and every agent breaks',
   evidence: 'runbook of the endpoint: for GLM the parsers are glm45 and glm47, glm47 is the one to use',
-  remedy: "set slot:shape.engine.toolParser to one of the model's",
+  remedy:
+    "set slot:shape.engine.toolParser to one of the model's; of a model without tools say callsTools: false in its file in models/",
   examine: ({ release }) => {
     const words = vllmArguments(release);
-    if (words === undefined) return undefined;
+    if (words === undefined || release.review?.model?.callsTools === false) return undefined;
     const parser = words.value('--tool-call-parser');
     if (parser === undefined || parser === '') return 'no --tool-call-parser';
     if (!words.isOn('--enable-auto-tool-choice')) return 'no --enable-auto-tool-choice';
@@ -76,10 +79,11 @@ export const reasoningParser: Rule = {
   severity: 'refuse',
   reason: 'without the parser of its model the thinking leaks into the answer, and its own field is empty',
   evidence: 'runbook of the endpoint',
-  remedy: "set slot:shape.engine.reasoningParser to one of the model's",
+  remedy:
+    "set slot:shape.engine.reasoningParser to one of the model's; of a model that does not think say thinks: false in its file in models/",
   examine: ({ release }) => {
     const words = vllmArguments(release);
-    if (words === undefined) return undefined;
+    if (words === undefined || release.review?.model?.thinks === false) return undefined;
     const parser = words.value('--reasoning-parser');
     if (parser === undefined || parser === '') return 'no --reasoning-parser';
     return foreignParser('--reasoning-parser', parser, release.review?.model?.reasoningParsers);
@@ -152,5 +156,21 @@ export const profilerStack: Rule = {
     const withStack = stacks.find(({ isOn }) => isOn);
     if (withStack !== undefined) return shown(withStack);
     return stacks.length === 0 ? `${shown(profiler)}, and nothing says with_stack=false` : undefined;
+  },
+};
+
+export const modelNamedRight: Rule = {
+  id: 'model-named-right',
+  severity: 'warn',
+  reason: 'the memory plan and the parsers are those of the model that the shape names',
+  evidence: 'the names of the payload and of what is served',
+  remedy: 'name the file in models/ that is of this payload, or leave slot:shape.model out',
+  examine: ({ release }) => {
+    const family = release.review?.model?.family;
+    if (family === undefined) return undefined;
+    const named = families.filter((candidate) => isNamedAfter(release, candidate));
+    return named.length === 0 || named.some((candidate) => family.toLowerCase().startsWith(candidate))
+      ? undefined
+      : `model of the family ${family}, and names that speak of ${named.join(' and ')}`;
   },
 };

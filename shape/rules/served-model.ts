@@ -7,9 +7,22 @@ export const vllmArguments = perRelease((release): RenderedArguments | undefined
   release.engineKind === 'vllm' ? renderedArguments(release.arguments) : undefined,
 );
 
-/** By the shape's `model`; a shape that names none is known by the names of its payload and what it serves. */
-export function isOfFamily(release: Release, family: 'glm' | 'qwen'): boolean {
-  return new RegExp(`\\b${family}`, 'i').test(release.review?.model?.family ?? namesIn(release));
+/** By the shape's `model`, and by the names of its payload and what it serves: a wrong one must not hide the other. */
+export function isOfFamily(release: Release, family: Family): boolean {
+  return familyPattern(family).test(release.review?.model?.family ?? '') || isNamedAfter(release, family);
+}
+
+/** Whether the names of the payload or of what is served say so. */
+export function isNamedAfter(release: Release, family: Family): boolean {
+  return familyPattern(family).test(namesIn(release));
+}
+
+/** Families that rules speak of. */
+export const families = ['glm', 'qwen'] as const;
+type Family = (typeof families)[number];
+
+function familyPattern(family: Family): RegExp {
+  return new RegExp(`\\b${family}`, 'i');
 }
 
 /** Some of its layers keep a state instead of a cache: by its `model`, or by the name of Qwen's hybrid line. */

@@ -1,8 +1,9 @@
 import { execFile } from 'node:child_process';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 const program = fileURLToPath(new URL('../../../cli/main.ts', import.meta.url));
@@ -102,7 +103,7 @@ describe('slot plan', () => {
     expect(stdout).toContain('\nGREETING=100 % "$HOME"\n');
   });
 
-  it('says what is missing without a stack trace', async () => {
+  it('says what is missing, without a stack trace, and draws the rest', async () => {
     await write('dankserver', { 'slot:host': host });
     await write('glm', {
       'slot:shape': {
@@ -111,8 +112,24 @@ describe('slot plan', () => {
       },
     });
     const { exitCode, stderr } = await slot('plan', 'glm', '--folder', folder);
-    expect(exitCode).toBe(1);
+    expect(exitCode).toBe(0);
     expect(stderr).toContain('slot:shape.engine.image.digest');
+    expect(stderr).not.toContain('    at ');
+  });
+
+  it.each<[string, (path: string) => Promise<unknown>]>([
+    ['a folder', (path) => mkdir(path)],
+    ['a link to itself', (path) => symlink(path, path)],
+    ['a pipe, which nobody fills', (path) => promisify(execFile)('mkfifo', [path])],
+    ['no UTF-8', (path) => writeFile(path, Buffer.from([0xff, 0xfe, 0x00]))],
+  ])('goes on with the other shapes where a stack file is %s', async (_what, make) => {
+    await write('dankserver', { 'slot:host': host });
+    await write('glm', { 'slot:shape': shape });
+    await make(join(folder, 'Pulumi.aaa.yaml'));
+    const { exitCode, stdout, stderr } = await slot('plan', '--folder', folder);
+    expect(exitCode).toBe(1);
+    expect(stdout).toContain('# glm: release ');
+    expect(stderr).toContain('Pulumi.aaa.yaml: must be');
     expect(stderr).not.toContain('    at ');
   });
 
