@@ -162,13 +162,14 @@ def spec_of(name):
     return spec
 
 def module_names(target):
-    """All that the file could be called: below each folder of the path, of any Python, and its topmost package."""
-    roots = [os.path.realpath(entry or os.getcwd()) for entry in sys.path]
-    roots += re.findall(r"^.*?/(?:site|dist)-packages(?=/)", target)
+    """All that the file could be called: below its topmost package, and below each folder of the path of any Python."""
     above = os.path.dirname(target)
     while os.path.exists(os.path.join(above, "__init__.py")) and above != "/":
         above = os.path.dirname(above)
-    for root in roots + [above]:
+    roots = [above] if above != os.path.dirname(target) else []
+    roots += re.findall(r"^.*?/(?:site|dist)-packages(?=/)", target)
+    roots += [os.path.realpath(entry or os.getcwd()) for entry in sys.path]
+    for root in roots:
         if not target.startswith(root.rstrip("/") + "/") or not target.endswith(".py"):
             continue
         parts = target[len(root.rstrip("/")) + 1:-len(".py")].split("/")

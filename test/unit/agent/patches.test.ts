@@ -332,6 +332,16 @@ describe('a patch is tried in a throw-away container', () => {
     expect(words.join(' ')).not.toMatch(/--device|--secret/);
   });
 
+  it('also that of a whole package, and of one whose folder is on the path itself', async () => {
+    host.environment = { PYTHONPATH: `${host.packages}/vllm/v1:${host.packages}` };
+    const file = 'vllm/v1/__init__.py';
+    const release = host.release(
+      host.patch('LOADED = True\n', ['Marker: LOADED and __name__ == "vllm.v1"'], file, ''),
+      host.patch(marked('one'), ['Marker: __name__ == "vllm.v1.kv" and MARKER == "one"']),
+    );
+    expect(await tried(release)).toMatch(/and imports them/);
+  });
+
   it('and is refused when byte code of the same size and time is taken instead', async () => {
     host.compile('timestamp');
     const release = host.release(host.patch(marked('patch')));
