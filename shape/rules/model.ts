@@ -161,9 +161,9 @@ export const profilerStack: Rule = {
 
 export const modelNamedRight: Rule = {
   id: 'model-named-right',
-  severity: 'warn',
-  reason: 'the memory plan and the parsers are those of the model that the shape names',
-  evidence: 'the names of the payload and of what is served',
+  severity: 'refuse',
+  reason: 'the memory plan and the rules are those of the model that the shape names',
+  evidence: "the payload's name",
   remedy: 'name the file in models/ that is of this payload, or leave slot:shape.model out',
   examine: ({ release }) => {
     const family = release.review?.model?.family;
@@ -171,6 +171,6 @@ export const modelNamedRight: Rule = {
     const named = families.filter((candidate) => isNamedAfter(release, candidate));
     return named.length === 0 || named.some((candidate) => family.toLowerCase().startsWith(candidate))
       ? undefined
-      : `model of the family ${family}, and names that speak of ${named.join(' and ')}`;
+      : `model of the family ${family}, and a payload named after ${named.join(' and ')}`;
   },
 };

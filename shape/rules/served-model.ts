@@ -7,14 +7,14 @@ export const vllmArguments = perRelease((release): RenderedArguments | undefined
   release.engineKind === 'vllm' ? renderedArguments(release.arguments) : undefined,
 );
 
-/** By the shape's `model`, and by the names of its payload and what it serves: a wrong one must not hide the other. */
+/** By the shape's `model`; a shape that names none is known by the names of its payload and what it serves. */
 export function isOfFamily(release: Release, family: Family): boolean {
-  return familyPattern(family).test(release.review?.model?.family ?? '') || isNamedAfter(release, family);
+  return familyPattern(family).test(release.review?.model?.family ?? namesIn(release));
 }
 
-/** Whether the names of the payload or of what is served say so. */
-export function isNamedAfter(release: Release, family: Family): boolean {
-  return familyPattern(family).test(namesIn(release));
+/** Whether the payload's name says so. What is served may keep the name of another model for its clients. */
+export function isNamedAfter({ payload }: Release, family: Family): boolean {
+  return familyPattern(family).test([payload.folder.split('/').at(-1), payload.entry].join(' '));
 }
 
 /** Families that rules speak of. */
