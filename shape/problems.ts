@@ -1,3 +1,5 @@
+import { mayBeSecret, withoutSecrets } from './secret-shapes.ts';
+
 /** One thing that is wrong with a configuration. */
 export interface Problem {
   readonly file: string;
@@ -16,10 +18,24 @@ export class ConfigurationError extends Error {
   readonly problems: readonly Problem[];
 
   constructor(problems: readonly Problem[]) {
-    super(problems.map(describe).join('\n'));
+    const tellable = problems.map(withoutItsSecrets);
+    super(tellable.map(describe).join('\n'));
     this.name = 'ConfigurationError';
-    this.problems = problems;
+    this.problems = tellable;
   }
+}
+
+/** Messages are logged and pasted into reports: what looks like a secret is in none, wherever it was written. */
+function withoutItsSecrets({ file, key, value, limit, remedy }: Problem): Problem {
+  const isHidden = value !== undefined && mayBeSecret(value);
+  const hide = (text: string): string => withoutSecrets(isHidden ? text.replaceAll(value, '…') : text);
+  return {
+    file,
+    key: withoutSecrets(key),
+    value: isHidden ? 'not shown: it looks like a secret' : value,
+    limit: hide(limit),
+    remedy: hide(remedy),
+  };
 }
 
 /**

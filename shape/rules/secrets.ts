@@ -1,27 +1,11 @@
 import type { Release } from '../release.ts';
+import { secretIn, secretVariable } from '../secret-shapes.ts';
 import { textsOf } from './release-texts.ts';
 import type { Rule } from './rule.ts';
 import { settingsOf } from './settings.ts';
 
-const secretVariable =
-  /(?:^|_)(?:TOKEN|KEY|PASS|PAT)$|(?:APIKEY|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?)$/i;
 const secretArgument =
   /(?:^|[._])(?:api_?key|(?:hf|auth|access|api|bearer)_token|password|passwd|passphrase|secret(?:_key)?)$/;
-
-/** What a secret looks like wherever it stands, by the words for it. */
-const shapes: readonly (readonly [what: string, RegExp])[] = [
-  ['a Hugging Face token', /\bhf_[A-Za-z0-9]{16,}/],
-  ['an API key', /\bsk-[A-Za-z0-9_-]{16,}/],
-  ['a GitHub token', /\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,})/],
-  ['a GitLab token', /\bglpat-[A-Za-z0-9_-]{16,}/],
-  ['a key of AWS', /\bAKIA[0-9A-Z]{16}\b/],
-  ['a Slack token', /\bxox[abprs]-[A-Za-z0-9-]{10,}/],
-  ['a signed token', /\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\./],
-  ['a private key', /-----BEGIN [A-Z ]*PRIVATE KEY-----/],
-  ['a bearer token', /\bBearer [A-Za-z0-9._~+/-]{8,}/],
-  ['a login', /\bAuthorization: ?Basic /i],
-  ['a URL with a password', /:\/\/[^\s/:@"']*:[^\s/@"']+@/],
-];
 
 export const noSecretInUnit: Rule = {
   id: 'no-secret-in-unit',
@@ -38,8 +22,8 @@ export const noSecretInUnit: Rule = {
     );
     if (named !== undefined) return `${named.written} holds a value in plain text`;
     for (const [place, text] of [...textsOf(release), ...diffsOf(release)]) {
-      const found = shapes.find(([, shape]) => shape.test(text));
-      if (found !== undefined) return `${place} holds ${found[0]}`;
+      const found = secretIn(text);
+      if (found !== undefined) return `${place} holds ${found}`;
     }
     return undefined;
   },

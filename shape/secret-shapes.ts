@@ -1,0 +1,44 @@
+import { nameSchema } from './text.ts';
+
+/** What a secret looks like wherever it stands, by the words for it. */
+const shapes: readonly (readonly [what: string, RegExp])[] = [
+  ['a Hugging Face token', /\bhf_[A-Za-z0-9]{16,}/],
+  ['an API key', /\bsk-[A-Za-z0-9_-]{16,}/],
+  ['a GitHub token', /\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,})/],
+  ['a GitLab token', /\bglpat-[A-Za-z0-9_-]{16,}/],
+  ['a key of AWS', /\bAKIA[0-9A-Z]{16}\b/],
+  ['a Slack token', /\bxox[abprs]-[A-Za-z0-9-]{10,}/],
+  ['a signed token', /\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\./],
+  ['a private key', /-----BEGIN [A-Z ]*PRIVATE KEY-----/],
+  ['a bearer token', /\bBearer [A-Za-z0-9._~+/-]{8,}/],
+  ['a login', /\bAuthorization: ?Basic /i],
+  ['a URL with a password', /:\/\/[^\s/:@"']*:[^\s/@"']+@/],
+];
+
+/** Names of variables that hold secrets. */
+export const secretVariable =
+  /(?:^|_)(?:TOKEN|KEY|PASS|PAT)$|(?:APIKEY|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?)$/i;
+
+/** The words for a secret of a known shape in a text; undefined: there is none. */
+export function secretIn(text: string): string | undefined {
+  return shapes.find(([, shape]) => shape.test(text))?.[0];
+}
+
+/** Beginnings of secrets, however short: a message that hides too much of a value does no harm. */
+const begun = /(?:\b(?:hf_|sk-|gh[pousr]_|github_pat_|glpat-|xox[abprs]-)|\bAKIA|\beyJ)[\w-]{4,}/;
+
+/** Whether a value must not be repeated in a message. */
+export function mayBeSecret(value: string): boolean {
+  return secretIn(value) !== undefined || begun.test(value);
+}
+
+/** A text without the secrets of known shapes in it. */
+export function withoutSecrets(text: string): string {
+  return shapes.reduce((rest, [, shape]) => rest.replaceAll(new RegExp(shape, 'gi'), '…'), text);
+}
+
+/** Of a secret's value. It is part of the name of podman's secret, which everyone may read. */
+export const secretVersionSchema = nameSchema.refine((version) => !mayBeSecret(version), {
+  error: 'must not be a secret itself: it is part of a name that everyone may read',
+  params: { mayBeSecret: true, remedy: "number the values, e.g. version: '1'" },
+});
