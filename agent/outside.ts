@@ -160,7 +160,7 @@ async function readPart(path: string, offset: number, length: number): Promise<F
   try {
     const status = await file.stat();
     if (!status.isFile()) throw new Error(`${path} is no regular file`);
-    const bytes = new Uint8Array(Math.max(0, Math.min(length, status.size - offset)));
+    const bytes = Buffer.allocUnsafe(Math.max(0, Math.min(length, status.size - offset)));
     let filled = 0;
     while (filled < bytes.length) {
       const { bytesRead } = await file.read(bytes, filled, bytes.length - filled, offset + filled);

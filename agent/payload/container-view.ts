@@ -1,5 +1,5 @@
 import { posix } from 'node:path';
-import type { Outside } from '../outside.ts';
+import type { FileStatus, Outside } from '../outside.ts';
 
 /** A folder or file of the host in the container. */
 export interface MountedTree {
@@ -10,7 +10,12 @@ export interface MountedTree {
 /** What the engine finds at a path. */
 export type Found =
   /** Path on the host that has no link below the mount; the last link that led to it. */
-  | { readonly kind: 'there'; readonly path: string; readonly link: string | undefined }
+  | {
+      readonly kind: 'there';
+      readonly path: string;
+      readonly status: FileStatus;
+      readonly link: string | undefined;
+    }
   | { readonly kind: 'absent'; readonly link: string | undefined }
   | { readonly kind: 'loop'; readonly link: string }
   /** A link leads to where nothing is mounted. */
@@ -61,9 +66,8 @@ export async function findInContainer(
     return { kind: 'unreachable', link: link ?? '', target: at, onHost: status !== undefined };
   }
   const host = onHost(tree, at);
-  return (await outside.statusOf(host)) === undefined
-    ? { kind: 'absent', link }
-    : { kind: 'there', path: host, link };
+  const status = await outside.statusOf(host);
+  return status === undefined ? { kind: 'absent', link } : { kind: 'there', path: host, status, link };
 }
 
 /** Of mounts inside each other the innermost counts. */

@@ -89,8 +89,8 @@ export async function openFolder(look: Look, path: string): Promise<PayloadFolde
 async function entryOf({ outside, trees }: Look, folder: string, name: string): Promise<Entry> {
   const found = await findInContainer(outside, trees, `${folder}/${name}`);
   if (found.kind !== 'there') return { name, kind: found.kind, found, bytes: 0 };
-  const status = await outside.statusOf(found.path);
-  return { name, kind: status?.kind ?? 'absent', found, bytes: status?.kind === 'file' ? status.size : 0 };
+  const { kind, size } = found.status;
+  return { name, kind, found, bytes: kind === 'file' ? size : 0 };
 }
 
 function overTime(name: string, { name: look, seconds, beyond }: Extent): LookIsOver {

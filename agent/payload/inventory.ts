@@ -150,7 +150,7 @@ async function placeOf(
   if (entry === undefined) return { base: target, file: undefined };
   const path = posix.join(target, entry);
   const found = await findInContainer(look.outside, look.trees, path);
-  const isFolder = found.kind === 'there' && (await look.outside.kindOf(found.path)) === 'folder';
+  const isFolder = found.kind === 'there' && found.status.kind === 'folder';
   return isFolder
     ? { base: path, file: undefined }
     : { base: posix.dirname(path), file: posix.basename(path) };
@@ -266,8 +266,7 @@ function quantizationOf(config: JsonObject): string | undefined {
 
 async function bytesOf({ outside, trees }: Look, path: string): Promise<number | undefined> {
   const found = await findInContainer(outside, trees, path);
-  const status = found.kind === 'there' ? await outside.statusOf(found.path) : undefined;
-  return status?.kind === 'file' ? status.size : undefined;
+  return found.kind === 'there' && found.status.kind === 'file' ? found.status.size : undefined;
 }
 
 /** A single file in the container, e.g. a chat template: by its size alone, and its header if it has weights. */
