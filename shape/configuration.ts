@@ -3,9 +3,10 @@ import { apiKeyVariables } from './engines/api-key.ts';
 import { type ImageKnowledge, imageKnowledgeSchema } from './engines/image-knowledge.ts';
 import { type HostConfig, hostSchema } from './host.ts';
 import { type Model, modelFileSchema } from './model.ts';
-import { at, loginTo, optionsFor } from './operator-supplied.ts';
+import { at, loginTo, optionsFor, stackOf } from './operator-supplied.ts';
 import { ConfigurationError, type Path, type Problem, shorten, spell } from './problems.ts';
-import { namesBelow, nearest, unknownKeyRemedy } from './schema-keys.ts';
+import { secretPlaceOf, wordRemedy } from './remedies.ts';
+import { namesBelow, nearest, unknownKeyRemedy, wantedAt } from './schema-keys.ts';
 import { type ShapeConfig, shapeSchema, variableSchema } from './shape.ts';
 import { type Fault, isTooDeep, mostLevels, readStrictYaml, type StrictYaml } from './strict-yaml.ts';
 import { nameSchema, nonEmptyLineSchema } from './text.ts';
@@ -194,7 +195,13 @@ function loadWhole<S extends z.ZodType>(
   text: string,
 ): z.output<S> {
   const yaml = readStrictYaml(file, text);
-  const problems = yaml.faults.map((fault) => problemOf(file, fault, spell('', fault.path)));
+  const problems = yaml.faults.map((fault) =>
+    problemOf(
+      file,
+      { ...fault, remedy: remedyOf(fault, schema, fault.path, yaml.content) },
+      spell('', fault.path),
+    ),
+  );
   return dataOf(validate(schema, { kind, file, value: yaml.content, sourceAt: yaml.sourceAt }), problems);
 }
 
@@ -212,6 +219,7 @@ function examine(source: Source, login: string | undefined): Examined {
   const problems = [
     ...source.problems,
     ...keysOf(config).flatMap((key) => strayKey(file, key)),
+    ...hostNameProblems(source),
     ...hostsFolderProblems(source),
     ...secretsProblems(source),
     ...source.secretKeys
@@ -254,13 +262,39 @@ function examine(source: Source, login: string | undefined): Examined {
 }
 
 /** What is wrong with the text; a word of another namespace means what its package takes it for. */
-function faultProblems(file: string, { faults }: StrictYaml): readonly Problem[] {
+function faultProblems(file: string, { faults, content }: StrictYaml): readonly Problem[] {
   return faults
     .filter(
       ({ path: [section, key], isWord }) =>
         !isWord || (section === 'config' && ownKeys.includes(String(key))),
     )
-    .map((fault) => problemOf(file, fault, keyOf(fault.path)));
+    .map((fault) => {
+      const { path } = fault;
+      const remedy = remedyOf(fault, stackFileSchema, path, content);
+      return secretFault(file, fault) ?? problemOf(file, { ...fault, remedy }, keyOf(path));
+    });
+}
+
+/** What to do with a word, by what its key takes. */
+function remedyOf(
+  { source, isWord, isOfKey, remedy }: Fault,
+  schema: z.ZodType,
+  path: Path,
+  content: unknown,
+): string {
+  if (!isWord || isOfKey || source === undefined) return remedy;
+  const wanted = wantedAt(schema, path, content, source);
+  return wanted === undefined ? remedy : wordRemedy(source, wanted);
+}
+
+/** A fault of what may be a secret in plain text. */
+function secretFault(file: string, { path, source, limit }: Fault): Problem | undefined {
+  const [, key, ...below] = path;
+  const isPlain = key === 'slot:shape' && !path.includes('secure');
+  const place = isPlain ? secretPlaceOf(below, source) : undefined;
+  if (place === undefined) return undefined;
+  const remedy = place.remedy(optionsFor(file));
+  return { file, key: spell(key as string, place.path), value: undefined, limit, remedy };
 }
 
 /** As Pulumi spells it. What stands where the name of a secret variable belongs may be its value. */
@@ -315,6 +349,22 @@ function strayKey(file: string, key: string): readonly Problem[] {
 
 function keysOf(value: unknown): readonly string[] {
   return value !== null && typeof value === 'object' && !Array.isArray(value) ? Object.keys(value) : [];
+}
+
+/** Shapes find a host by the name of its file. */
+function hostNameProblems({ file, config }: Source): readonly Problem[] {
+  const name = at(config, ['slot:host', 'name']);
+  const stack = stackOf(file);
+  if (typeof name !== 'string' || name === stack || stack === '<stack>') return [];
+  return [
+    {
+      file,
+      key: 'slot:host.name',
+      value: shorten(name),
+      limit: `must be ${stack}, the name of its stack, by which shapes refer to it`,
+      remedy: `write it: pulumi config set --path slot:host.name ${stack} ${optionsFor(file)}`,
+    },
+  ];
 }
 
 function hostsFolderProblems({ file, config }: Source): readonly Problem[] {

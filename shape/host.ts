@@ -114,7 +114,9 @@ export const hostSchema = z.strictObject({
     .describe('As the kernel names it, e.g. `gfx1201`; without it rules that need it are silent.'),
   gpuMemory: byteSizeSchema
     .optional()
-    .describe('Memory of each of the GPUs, e.g. `32 GiB`; without it not known: a host that is asked says it.'),
+    .describe(
+      'Memory of each of the GPUs, e.g. `32 GiB`; without it not known: a host that is asked says it.',
+    ),
   integratedGpu: z
     .boolean()
     .optional()

@@ -79,7 +79,10 @@ const shapeSources: Readonly<Record<string, Source>> = {
   'engine.arguments': {
     find: (known) => onHost(known, "podman inspect --format '{{json .Args}}' <container>"),
     example: '<argument>',
-    placeholder: () => ['--model', '{payload}', '--port', '{port}', '--alias', '{servedNames}'],
+    placeholder: () => [
+      ...['--model', '{payload}', '--host', '0.0.0.0', '--port', '{port}'],
+      ...['--alias', '{servedNames}'],
+    ],
     applies: ({ value }) => at(value, ['engine', 'kind']) === 'r9v',
   },
   'payload.folder': {
@@ -120,8 +123,8 @@ export function optionsFor(file: string): string {
   return /(?:^|[\\/])experiments[\\/]/.test(file) ? `${stack} --config-file ${file}` : stack;
 }
 
-/** The stack of a file that is named as Pulumi names it. */
-function stackOf(file: string): string {
+/** The stack of a file that is named as Pulumi names it; `<stack>` of another. */
+export function stackOf(file: string): string {
   return /(?:^|[\\/ ])Pulumi\.([^\\/]+)\.ya?ml$/.exec(file)?.[1] ?? '<stack>';
 }
 

@@ -119,7 +119,7 @@ function sealOf(root: string, { shape, manifests }: PlanInput): { readonly manif
 }
 
 function reviewFactsOf({ host, shape, model, image }: PlanInput, engine: EngineInvocation): ReviewFacts {
-  const { gpuArchitecture, gpuMemory, integratedGpu, selinux } = host;
+  const { gpuArchitecture, gpuMemory, integratedGpu, selinux, modelsRoot } = host;
   return {
     ...(model && { model }),
     ...(image && { image: imageFacts(image, engine.arguments) }),
@@ -128,6 +128,7 @@ function reviewFactsOf({ host, shape, model, image }: PlanInput, engine: EngineI
     ...(gpuMemory !== undefined && { gpuMemoryBytes: gpuMemory.bytes }),
     ...(integratedGpu !== undefined && { integratedGpu }),
     ...(selinux !== undefined && { selinux }),
+    modelsRoot,
     ...(shape.importGuard !== undefined && { importGuard: shape.importGuard }),
     exceptions: shape.exceptions,
   };
@@ -200,7 +201,8 @@ function misfits(host: HostConfig, shape: ShapeConfig, shortName: string, file: 
     shape.engine.tensorParallel > host.gpus.length
   ) {
     const limit = `must not be more than the ${host.gpus.length} of slot:host.gpus`;
-    const remedy = `name all GPUs of the slot: pulumi config set --path 'slot:host.gpus[1]' … -s ${host.name}`;
+    const next = `'slot:host.gpus[${host.gpus.length}]'`;
+    const remedy = `lower it, or name the next GPU of the slot: pulumi config set --path ${next} <PCI address> -s ${host.name}`;
     const value = String(shape.engine.tensorParallel);
     problems.push({ file, key: 'slot:shape.engine.tensorParallel', value, limit, remedy });
   }

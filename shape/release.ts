@@ -39,6 +39,8 @@ const reviewFactsSchema = z.strictObject({
   /** Whether the host has a GPU in its processor; absent: not known. */
   integratedGpu: z.boolean().optional(),
   selinux: z.enum(['enforcing', 'permissive', 'disabled']).optional(),
+  /** Folder of the host below which its payloads lie; absent: not known. */
+  modelsRoot: absolutePath.optional(),
   /** Variable by which a hook that Python imports at its start keeps from starting itself; absent: there is no hook. */
   importGuard: z.string().optional(),
   /** Reasons by the id of the rule that they except the shape from. */

@@ -43,6 +43,42 @@ export function mayBeLeftOut(schema: z.ZodType, path: Path, value: unknown): boo
   return schemasAt(schema, path, value).some((found) => layersOf(found).some(isOptional));
 }
 
+/**
+ * What follows a key so that `pulumi config set --path` sets one of what it holds: `[0]` of a list, `.<variable>` of a
+ * map; empty for a value of its own.
+ */
+export function placeBelow(schema: z.ZodType, path: Path, value: unknown): string {
+  const [found] = schemasAt(schema, path, value).map(innermost);
+  return found === undefined ? '' : placeIn(found);
+}
+
+function placeIn(schema: z.ZodType): string {
+  if (schema instanceof z.ZodArray) return `[0]${placeIn(innermost(schema.element as z.ZodType))}`;
+  if (schema instanceof z.ZodObject) return `.<${Object.keys(schema.shape).join('|')}>`;
+  if (!(schema instanceof z.ZodRecord)) return '';
+  const name = forms.get(schema.keyType as z.ZodType)?.name ?? 'key';
+  return `.<${name}>${placeIn(innermost(schema.valueType as z.ZodType))}`;
+}
+
+/** What a schema wants of a word that is not yet a value. */
+export type Wanted =
+  | { readonly what: 'boolean' | 'number' | 'text' }
+  | { readonly what: 'choice'; readonly choices: readonly string[] }
+  | { readonly what: 'form'; readonly form: Form };
+
+/** What is wanted at this path in place of this word; undefined: nothing that is known. */
+export function wantedAt(schema: z.ZodType, path: Path, value: unknown, word: string): Wanted | undefined {
+  const found = schemasAt(schema, path, value);
+  const form = formAt(schema, path, value);
+  if (found.some((one) => one.safeParse(word).success)) return { what: 'text' };
+  const inner = found.map(innermost);
+  if (inner.some((one) => one instanceof z.ZodBoolean)) return { what: 'boolean' };
+  if (inner.some((one) => one instanceof z.ZodNumber)) return { what: 'number' };
+  const choices = inner.flatMap((one) => (one instanceof z.ZodEnum ? one.options.map(String) : []));
+  if (choices.length > 0) return { what: 'choice', choices };
+  return form === undefined ? undefined : { what: 'form', form };
+}
+
 /** The schemas at this path of the value: of a union all that the value may mean. */
 function schemasAt(schema: z.ZodType, path: Path, value: unknown): readonly z.ZodType[] {
   const inner = innermost(schema);

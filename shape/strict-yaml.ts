@@ -11,6 +11,8 @@ export interface Fault {
   readonly remedy: string;
   /** Concerns this word alone: who owns the key may mean it as it is. */
   readonly isWord: boolean;
+  /** Concerns the last key of the path, not what stands there. */
+  readonly isOfKey: boolean;
 }
 
 export interface StrictYaml {
@@ -51,15 +53,9 @@ export function readStrictYaml(file: string, text: string): StrictYaml {
     );
   }
   if (document.errors.length > 0) {
-    throw new ConfigurationError(
-      document.errors.map((error) => ({
-        file,
-        key: '',
-        value: undefined,
-        limit: `must be YAML: ${reasonOf(error)} at ${placeOf(error.pos[0])}`,
-        remedy: 'correct it there',
-      })),
-    );
+    // What is read behind the first is read in the wrong place: it would be blamed for the first.
+    const [first] = document.errors.toSorted((a, b) => a.pos[0] - b.pos[0]) as [YAMLError];
+    refuse(`must be YAML: ${reasonOf(first)} at ${placeOf(first.pos[0])}`, 'correct it there');
   }
   if (document.directives?.yaml.explicit === true) {
     refuse('must not name a version of YAML: Pulumi reads the file by its own', 'remove the line %YAML');
@@ -160,23 +156,25 @@ class Reader {
     const name = key.source ?? String(key.value ?? '');
     const here = [...path, name];
     if (key.tag !== undefined) this.#blame(here, key.tag, 'must not have a tag at its key', 'remove the tag');
-    const isDisputed = key.type === 'PLAIN' && this.#dispute(name, here);
+    const isDisputed = key.type === 'PLAIN' && this.#dispute(name, here, true);
     if (typeof key.value !== 'string' && !isDisputed) {
       this.#blame(here, name, 'must have text as its key', `quote it: ${quote(name)}`);
     }
     return typeof key.value === 'string' ? key.value : name;
   }
 
-  #dispute(source: string, path: Path): boolean {
+  #dispute(source: string, path: Path, isOfKey = false): boolean {
     const limit = source === '' ? undefined : disputeOver(source);
     if (limit === undefined) return false;
-    const remedy = `quote it: ${quote(source)}, or write true, false or a plain decimal number if that is meant`;
-    this.faults.push({ path, source, limit, remedy, isWord: true });
+    const remedy = isOfKey
+      ? `quote it: ${quote(source)}`
+      : `quote it: ${quote(source)}, or write true, false or a plain decimal number if that is meant`;
+    this.faults.push({ path, source, limit, remedy, isWord: true, isOfKey });
     return true;
   }
 
   #blame(path: Path, source: string | undefined, limit: string, remedy: string): null {
-    this.faults.push({ path, source, limit, remedy, isWord: false });
+    this.faults.push({ path, source, limit, remedy, isWord: false, isOfKey: false });
     return null;
   }
 }

@@ -10,7 +10,8 @@ import {
   suppliedBelow,
 } from './operator-supplied.ts';
 import { ConfigurationError, type Path, type Problem, shorten, spell } from './problems.ts';
-import { formAt, knownKeys, mayBeLeftOut, unknownKeyRemedy } from './schema-keys.ts';
+import { secretPlaceOf, wordRemedy } from './remedies.ts';
+import { formAt, knownKeys, mayBeLeftOut, placeBelow, unknownKeyRemedy, wantedAt } from './schema-keys.ts';
 import { quote } from './strict-yaml.ts';
 
 /** What is to be validated, with all that its messages can use. */
@@ -71,6 +72,7 @@ function problemsOf(issue: z.core.$ZodIssue, schema: z.ZodType, subject: Subject
     limit: 'is not a known key',
     remedy: unknownKeyRemedy(name, siblings),
   });
+  const secret = kind === 'shape' ? secretPlaceOf(issue.path, at(value, issue.path)) : undefined;
   if (issue.code === 'unrecognized_keys') {
     const siblings = knownKeys(schema, issue.path, value);
     return issue.keys.map((name) => unknown([...issue.path, name], name, siblings));
@@ -80,26 +82,44 @@ function problemsOf(issue: z.core.$ZodIssue, schema: z.ZodType, subject: Subject
     const name = String(issue.path.at(-1));
     if (inner?.code === 'invalid_value') return [unknown(issue.path, name, inner.values.map(String))];
     const limit = inner?.message ?? issue.message;
-    return [{ file, key: spell(root, issue.path), value: undefined, limit, remedy: 'write another key' }];
+    const key = spell(root, secret?.path ?? issue.path);
+    const remedy = secret?.remedy(optionsFor(file)) ?? 'write another key';
+    return [{ file, key, value: undefined, limit, remedy }];
   }
   const found = at(value, issue.path);
-  const isMissing = found === undefined || (found === null && typeof issue.path.at(-1) === 'string');
+  const isMissing =
+    issue.code !== 'custom' &&
+    (found === undefined || (found === null && typeof issue.path.at(-1) === 'string'));
   if (isMissing && !mayBeLeftOut(schema, issue.path, value)) {
     // Of a union the message says what may stand there.
-    return missingProblems(issue.path, subject, issue.code === 'invalid_union' ? issue.message : undefined);
+    return missingProblems(
+      issue.path,
+      schema,
+      subject,
+      issue.code === 'invalid_union' ? issue.message : undefined,
+    );
   }
   const source = subject.sourceAt(issue.path);
-  const written = source ?? plain(found);
+  const written = found === '' || found === null ? 'empty' : (source ?? plain(found));
   const form = formAt(schema, issue.path, value);
+  const limit = form?.remedy === undefined || issue.code === 'custom' ? limitOf(issue) : form.limit;
+  if (secret !== undefined && !isStated(issue)) {
+    const key = spell(root, secret.path);
+    return [{ file, key, value: undefined, limit, remedy: secret.remedy(optionsFor(file)) }];
+  }
   return [
     {
       file,
       key: spell(root, issue.path),
-      value: mayBeSecret(issue) ? undefined : shorten(found === null ? 'empty' : written),
-      limit: form?.remedy === undefined || issue.code === 'custom' ? limitOf(issue) : form.limit,
-      remedy: remedyOf(issue, subject, form, found, source),
+      value: mayBeSecret(issue) || limit === notEmpty ? undefined : shorten(written),
+      limit,
+      remedy: remedyOf(issue, schema, subject, form, found, source),
     },
   ];
+}
+
+function isStated(issue: z.core.$ZodIssue): boolean {
+  return issue.code === 'custom' && typeof issue.params?.remedy === 'string';
 }
 
 /** Whether the check that refused it says that the value must not be repeated. */
@@ -109,6 +129,7 @@ function mayBeSecret(issue: z.core.$ZodIssue): boolean {
 
 function remedyOf(
   issue: z.core.$ZodIssue,
+  schema: z.ZodType,
   subject: Subject,
   form: Form | undefined,
   found: unknown,
@@ -120,34 +141,46 @@ function remedyOf(
   if (form?.remedy !== undefined) return form.remedy;
   if (issue.code === 'invalid_type' && issue.expected === 'string' && typeof found !== 'object')
     return source === undefined ? 'quote it, as it is written there' : `quote it: ${quote(source)}`;
-  if (isNumberAsText(issue, found)) return `write it without quotes: ${found}`;
-  return remedyFor(issue.path, subject);
+  if (isValueAsText(issue, found)) return `take the quotes away: ${found}`;
+  if (found === '' && mayBeLeftOut(schema, issue.path, subject.value)) return 'write a value, or take it out';
+  const wanted = wantedAt(schema, issue.path, subject.value, String(found));
+  if (wanted?.what === 'boolean' || wanted?.what === 'choice') return wordRemedy(String(found), wanted);
+  const below = placeBelow(schema, issue.path, subject.value);
+  return issue.code === 'invalid_type' && below !== ''
+    ? `take it out, and ${remedyFor(issue.path, subject, below)}`
+    : remedyFor(issue.path, subject, below);
 }
 
-function isNumberAsText(issue: z.core.$ZodIssue, found: unknown): found is string {
-  return (
-    issue.code === 'invalid_type' &&
-    ['number', 'int', 'boolean'].includes(issue.expected) &&
-    typeof found === 'string' &&
-    /^(?:-?(?:0|[1-9]\d*)(?:\.\d+)?|true|false)$/.test(found)
-  );
+function isValueAsText(issue: z.core.$ZodIssue, found: unknown): found is string {
+  if (issue.code !== 'invalid_type' || typeof found !== 'string') return false;
+  return issue.expected === 'boolean'
+    ? /^(?:true|false)$/.test(found)
+    : ['number', 'int'].includes(issue.expected) && /^-?(?:0|[1-9]\d*)(?:\.\d+)?$/.test(found);
 }
 
 /** A missing map is asked for by what it must hold. */
-function missingProblems(path: Path, subject: Subject, limit?: string): readonly Problem[] {
+function missingProblems(
+  path: Path,
+  schema: z.ZodType,
+  subject: Subject,
+  limit?: string,
+): readonly Problem[] {
   const below = suppliedBelow(subject.kind, path);
-  return (below.length === 0 ? [path] : below).map((missing) => missingProblem(missing, subject, limit));
+  return (below.length === 0 ? [path] : below).map((missing) =>
+    missingProblem(missing, subject, limit, placeBelow(schema, missing, subject.value)),
+  );
 }
 
-function missingProblem(path: Path, subject: Subject, limit = 'is required'): Problem {
+function missingProblem(path: Path, subject: Subject, limit = 'is required', below = ''): Problem {
   const key = spell(rootOf(subject.kind), path);
-  return { file: subject.file, key, value: undefined, limit, remedy: remedyFor(path, subject) };
+  return { file: subject.file, key, value: undefined, limit, remedy: remedyFor(path, subject, below) };
 }
 
-function remedyFor(path: Path, subject: Subject): string {
+/** `below`: what the command adds to the key to set one of what it holds. */
+function remedyFor(path: Path, subject: Subject, below: string): string {
   const { kind, file } = subject;
-  if (kind === 'model') return 'write it there';
-  const key = spell(rootOf(kind), path);
+  if (kind === 'model' || kind === 'image') return 'write it there';
+  const key = spell(rootOf(kind), path) + below;
   return (
     howToSupply(kind, path, subject) ??
     `set it: pulumi config set --path '${key}' <value> ${optionsFor(file)}`
@@ -164,6 +197,7 @@ function limitOf(issue: z.core.$ZodIssue): string {
     case 'invalid_type':
       return `must be ${typeNames[issue.expected] ?? issue.expected}`;
     case 'too_small':
+      if (issue.origin === 'string' || issue.origin === 'array') return notEmpty;
       return `must be ${issue.inclusive ? 'at least' : 'more than'} ${issue.minimum}`;
     case 'too_big':
       return `must be ${issue.inclusive ? 'at most' : 'less than'} ${issue.maximum}`;
@@ -173,6 +207,9 @@ function limitOf(issue: z.core.$ZodIssue): string {
       return issue.message;
   }
 }
+
+/** No text and no list of these schemas has another least length than 1. */
+const notEmpty = 'must not be empty';
 
 const typeNames: Readonly<Record<string, string>> = {
   string: 'text',

@@ -58,7 +58,7 @@ function problemsWith(file: string, path: string, value: string): readonly Probl
   document.setIn(['config', ...path.split('.')], 'PLACE');
   return problemsOf(() =>
     loadStackFile(
-      'Pulumi.glm-w4a16.yaml',
+      file === host ? 'Pulumi.dankserver.yaml' : 'Pulumi.glm-w4a16.yaml',
       String(document).replace('PLACE', () => value),
     ),
   );
@@ -160,10 +160,10 @@ describe('a value', () => {
     ['a date', 'environment', '{SINCE: 2026-01-01}', "quote it: '2026-01-01'"],
     ['a number where text is wanted', 'environment', '{VERSION: 1.20}', "quote it: '1.20'"],
     ['a truth where text is wanted', 'environment', '{FLAG: true}', "quote it: 'true'"],
-    ['a word for a truth', 'engine.prefixCaching', 'yes', 'write true, false'],
+    ['a word for a truth', 'engine.prefixCaching', 'yes', 'write true or false'],
     ['a word for a truth as a key', 'environment', '{ON: x}', "quote it: 'ON'"],
-    ['a big number', 'engine.maxModelLength', '9007199254740993', 'quote it'],
-    ['underscores', 'engine.maxModelLength', '131_072', 'plain decimal number'],
+    ['a big number', 'engine.maxModelLength', '9007199254740993', 'plain decimal number'],
+    ['underscores', 'engine.maxModelLength', '131_072', 'write 131072'],
     ['an alias', 'environment', '{A: &a x, B: *a}', 'write the value out'],
     ['a secret', 'environment', '{TOKEN: {secure: v1:x}}', 'leave it out'],
     ['a limit in pages, bytes or KiB', 'limits', '{memlock: 8192}', 'limits.memlock write infinity'],
@@ -185,11 +185,16 @@ describe('a value', () => {
       "{pids: '4096'}",
       'a plain number without quotes, e.g. 4096',
     ],
-    ['a number in quotes', 'engine.maxModelLength', "'4096'", 'write it without quotes: 4096'],
-    ['a truth in quotes', 'engine.prefixCaching', "'true'", 'write it without quotes: true'],
+    ['a number in quotes', 'engine.maxModelLength', "'4096'", 'take the quotes away: 4096'],
+    ['a truth in quotes', 'engine.prefixCaching', "'true'", 'take the quotes away: true'],
     ['a number with a letter', 'engine.maxModelLength', '8000O', 'slot:shape.engine.maxModelLength'],
-    ['a hexadecimal number', 'engine.maxModelLength', '0x1F40', 'plain decimal number'],
-    ['a number that is written with an exponent', 'engine.gpuMemoryUtilization', '0.0000001', 'quote it'],
+    ['a hexadecimal number', 'engine.maxModelLength', '0x1F40', 'write 8000'],
+    [
+      'a number that is written with an exponent',
+      'engine.gpuMemoryUtilization',
+      '0.0000001',
+      '6 of them behind the point',
+    ],
     ['nothing where a value is optional', 'shortName', '~', 'write a value, or take it out'],
     ['nothing where a value is required', 'engine.servedName', '~', 'pulumi config set'],
     ['no time to stop', 'deadlines', '{stop: 0 s}', 'give it time'],
