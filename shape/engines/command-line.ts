@@ -38,6 +38,12 @@ export interface CommandLine {
   readonly owned: Readonly<Record<string, string>>;
   /** Flags that must not be there at all, with the reason and what to do instead. */
   readonly forbidden: Readonly<Record<string, readonly [limit: string, remedy: string]>>;
+  /** Keys of flags that are JSON by which a flag that is owned can be said as well, and the field that decides it. */
+  readonly ownedKeys: Readonly<Record<string, Readonly<Record<string, string>>>>;
+  /** Flags whose JSON is a list; that of all others is an object. */
+  readonly jsonLists: readonly string[];
+  /** Whether its parser takes `--flag=value` in one word. */
+  readonly takesEquals: boolean;
   /** Names of programs with which a command line of this engine begins where the image has no entrypoint. */
   readonly programs: readonly string[];
 }
@@ -92,18 +98,50 @@ export function occurrencesIn(words: readonly string[]): readonly Occurrence[] {
 /** The flag of this name, or of which it sets one key, as `--compilation-config.mode` does. */
 export function flagNamed(flags: readonly Flag[], name: string): Flag | undefined {
   const [whole = name] = name.split('.');
-  const positive = whole.replace(/^--no-/, '--');
-  return (
-    flags.find((flag) => flag.name === whole || flag.aliases.includes(whole)) ??
-    flags.find((flag) => flag.takes === 'nothing' && flag.name === positive)
-  );
+  const bySpelling = indexOf(flags);
+  const found = bySpelling.get(whole);
+  if (found !== undefined) return found;
+  const positive = bySpelling.get(whole.replace(/^--no-/, '--'));
+  return positive?.takes === 'nothing' ? positive : undefined;
 }
 
 /** The flag that a name is the beginning of, which vLLM's parser would take for it; undefined: it is whole. */
 export function flagAbbreviatedBy(flags: readonly Flag[], name: string): string | undefined {
   const [whole = name] = name.split('.');
   if (flagNamed(flags, whole) !== undefined) return undefined;
-  return flags.flatMap((flag) => [flag.name, ...flag.aliases]).find((known) => known.startsWith(whole));
+  for (const known of indexOf(flags).keys()) if (known.startsWith(whole)) return known;
+  return undefined;
+}
+
+/** The flag that is gone or changed of which a name is the beginning, where it is that of no flag of today. */
+export function changeAbbreviatedBy(
+  { flags, changed }: Pick<CommandLine, 'flags' | 'changed'>,
+  name: string,
+): { readonly change: ChangedFlag; readonly whole: string } | undefined {
+  const positive = name.replace(/^--no-/, '--');
+  if (flagNamed(flags, name) !== undefined || flagAbbreviatedBy(flags, name) !== undefined) return undefined;
+  if (!positive.startsWith('--') || changed.some(({ names }) => names.includes(positive))) return undefined;
+  for (const change of changed) {
+    const whole = change.names.find((known) => known.startsWith(positive));
+    if (whole !== undefined) return { change, whole };
+  }
+  return undefined;
+}
+
+const indexes = new WeakMap<readonly Flag[], ReadonlyMap<string, Flag>>();
+
+/** Flags by all of their spellings, in their order; made once a list: each word of a command line is looked up. */
+function indexOf(flags: readonly Flag[]): ReadonlyMap<string, Flag> {
+  const before = indexes.get(flags);
+  if (before !== undefined) return before;
+  const index = new Map<string, Flag>();
+  for (const flag of flags) {
+    for (const spelling of [flag.name, ...flag.aliases]) {
+      if (!index.has(spelling)) index.set(spelling, flag);
+    }
+  }
+  indexes.set(flags, index);
+  return index;
 }
 
 /** Whether a flag cannot stand without a value. */

@@ -2,6 +2,7 @@ import * as z from 'zod';
 import { lineSchema } from '../text.ts';
 import {
   type CommandLine,
+  changeAbbreviatedBy,
   type Flag,
   type FlagWord,
   flagAbbreviatedBy,
@@ -9,6 +10,7 @@ import {
   flagNamed,
   needsValue,
 } from './command-line.ts';
+import { disputeOverJson, isJsonObject, jsonIn } from './plain-json.ts';
 
 /**
  * Arguments written by hand, checked for what went wrong with such lists: a flag twice or against itself, one that a
@@ -50,17 +52,23 @@ interface Open {
   readonly index: number;
   readonly flag: FlagWord;
   readonly known: Flag | undefined;
+  /** What is wrong with the values matters no more: the flag itself is. */
+  readonly isRefused: boolean;
   values: number;
+  /** A word came that no flag has for its value: no further one is. */
+  ended: boolean;
 }
 
 class ArgumentList {
   readonly complaints: Complaint[] = [];
   readonly #commandLine: CommandLine;
+  readonly #changedNames: ReadonlySet<string>;
   readonly #seen = new Map<string, string>();
   #open: Open | undefined;
 
   constructor(commandLine: CommandLine) {
     this.#commandLine = commandLine;
+    this.#changedNames = new Set(commandLine.changed.flatMap(({ names }) => names));
   }
 
   take(element: string, index: number): void {
@@ -88,7 +96,10 @@ class ArgumentList {
       ];
     }
     if (/^\s*--?[A-Za-z][\w.-]*\s/.test(element) || /^\s+-/.test(element)) {
-      return ['must not hold a flag and its value in one element', 'write two elements, or --flag=value'];
+      const remedy = this.#commandLine.takesEquals
+        ? 'write two elements, or --flag=value'
+        : 'write two elements';
+      return ['must not hold a flag and its value in one element', remedy];
     }
     if (/^[\u2010-\u2015\u2212\ufe58\ufe63\uff0d]/u.test(element)) {
       return ['must not begin with a dash that only looks like one', 'write - as it is on the keyboard'];
@@ -102,16 +113,16 @@ class ArgumentList {
 
   #takeFlag(flag: FlagWord, index: number): void {
     const known = flagNamed(this.#commandLine.flags, flag.name);
-    this.#open = { index, flag, known, values: flag.value === undefined ? 0 : 1 };
     const objection =
       this.#forbidden(flag, known) ??
       this.#owned(flag, known) ??
       this.#unwhole(flag, known) ??
+      this.#joined(flag) ??
       this.#repeated(flag, known);
+    const values = flag.value === undefined ? 0 : 1;
+    this.#open = { index, flag, known, isRefused: objection !== undefined, values, ended: false };
     if (objection !== undefined) {
       this.#complain(index, objection);
-      // What is wrong with its values matters no more.
-      this.#open = { index, flag, known: undefined, values: 0 };
     } else if (flag.value !== undefined) {
       this.#judgeValue(flag, known, flag.value, index);
     }
@@ -131,30 +142,53 @@ class ArgumentList {
   #owned({ name }: FlagWord, known: Flag | undefined): Objection {
     const { owned } = this.#commandLine;
     const whole = known?.name ?? name;
-    const flag = Object.keys(owned).find(
-      (own) => own === whole || (known === undefined && own.startsWith(whole)),
-    );
-    return flag === undefined
+    const flag = Object.hasOwn(owned, whole)
+      ? whole
+      : known === undefined && Object.keys(owned).find((own) => own.startsWith(whole));
+    if (flag) return [`must not name ${flag}, which is decided elsewhere`, `use that field: ${owned[flag]}`];
+    const [, ...keys] = name.split('.');
+    return this.#ownedKey(whole, keys);
+  }
+
+  /** A key of JSON that says what a field decides; `keys` as they are behind the flag's first dot. */
+  #ownedKey(flag: string, keys: readonly string[]): Objection {
+    const { ownedKeys } = this.#commandLine;
+    const fields = Object.hasOwn(ownedKeys, flag) ? (ownedKeys[flag] ?? {}) : {};
+    const key = keys.map((written) => written.replaceAll('-', '_')).find((one) => Object.hasOwn(fields, one));
+    return key === undefined
       ? undefined
-      : [`must not name ${flag}, which is decided elsewhere`, `use that field: ${owned[flag]}`];
+      : [`must not say ${key}, which is decided elsewhere`, `use that field: ${fields[key]}`];
+  }
+
+  #joined({ written, value }: FlagWord): Objection {
+    return value === undefined || this.#commandLine.takesEquals
+      ? undefined
+      : [`must not join ${written} and its value by =: the engine knows no such flag`, 'write two elements'];
   }
 
   #unwhole({ written, name }: FlagWord, known: Flag | undefined): Objection {
     if (known !== undefined) return undefined;
-    const { flags, changed } = this.#commandLine;
-    if (changed.some(({ names }) => names.includes(name.replace(/^--no-/, '--')) || names.includes(name)))
+    const { flags } = this.#commandLine;
+    if (this.#changedNames.has(name.replace(/^--no-/, '--')) || this.#changedNames.has(name))
       return undefined;
     const [, letters = ''] = /^(-[A-Za-z]+)[\d.]+$/.exec(written) ?? [];
     if (flagNamed(flags, letters) !== undefined) {
       return ['must not hold a flag and its value in one element', 'write two elements'];
     }
     const whole = flagAbbreviatedBy(flags, name);
-    return whole === undefined
-      ? undefined
-      : [
-          `must not be cut short: ${written} is the beginning of ${whole}`,
-          `write ${whole}, or the flag that is meant`,
-        ];
+    if (whole !== undefined) {
+      return [
+        `must not be cut short: ${written} is the beginning of ${whole}`,
+        `write ${whole}, or the flag that is meant`,
+      ];
+    }
+    const gone = changeAbbreviatedBy(this.#commandLine, name);
+    return (
+      gone && [
+        `must not be cut short: ${written} is the beginning of ${gone.whole}, which changed in ${gone.change.since}`,
+        gone.change.instead,
+      ]
+    );
   }
 
   #repeated({ written, name }: FlagWord, known: Flag | undefined): Objection {
@@ -174,13 +208,21 @@ class ArgumentList {
 
   #takeValue(element: string, index: number): void {
     const open = this.#open;
-    if (open !== undefined && !isFull(open)) {
+    const mayBeValue = open !== undefined && !open.ended && !isFull(open);
+    const isProgram = this.#isProgram(element);
+    if (mayBeValue && !(isProgram && takesAny(open))) {
       open.values += 1;
-      this.#judgeValue(open.flag, open.known, element, index);
-    } else if (this.#isProgram(element)) {
+      if (!open.isRefused) this.#judgeValue(open.flag, open.known, element, index);
+    } else if (isProgram) {
+      const flag = mayBeValue ? open.flag.written : undefined;
+      if (open !== undefined) open.ended = true;
+      const orValue =
+        flag === undefined || !this.#commandLine.takesEquals
+          ? ''
+          : `; or write ${flag}=${element} if it is a value`;
       this.#complain(index, [
         `must not repeat ${element}: the image's entrypoint is that already`,
-        'remove it',
+        `remove it${orValue}`,
       ]);
     } else {
       const remedy = 'remove it; slot:shape.payload says what is served';
@@ -196,27 +238,54 @@ class ArgumentList {
     );
   }
 
-  #judgeValue({ written }: FlagWord, known: Flag | undefined, value: string, index: number): void {
-    if (isQuoted(value)) {
-      const message = `must not be a value of ${written} in quotes: no shell would take them away`;
-      this.#complain(index, [message, 'remove the quotes']);
-    } else if (known?.takes === 'nothing') {
-      const remedy = `write ${written}, or --no-${written.slice(2)}`;
-      this.#complain(index, [`must not give ${written} a value: it takes none`, remedy]);
-    } else if (known?.takes === 'json' && !written.includes('.') && !isJson(value)) {
-      const remedy = `write it as JSON in single quotes: '{"key": 1}'`;
-      this.#complain(index, [`must be JSON: ${written} takes nothing else`, remedy]);
+  #judgeValue({ written, name }: FlagWord, known: Flag | undefined, value: string, index: number): void {
+    const objection = isQuoted(value)
+      ? ([
+          `must not be a value of ${written} in quotes: no shell would take them away`,
+          'remove the quotes',
+        ] as const)
+      : known?.takes === 'nothing'
+        ? ([
+            `must not give ${written} a value: it takes none`,
+            `write ${written}, or --no-${written.slice(2)}`,
+          ] as const)
+        : value === ''
+          ? ([`must not be an empty value of ${written}`, 'leave the flag out, or give it a value'] as const)
+          : known?.takes === 'json' && !name.includes('.')
+            ? this.#objectionToJson(known.name, written, value)
+            : undefined;
+    if (objection !== undefined) this.#complain(index, objection);
+  }
+
+  #objectionToJson(flag: string, written: string, value: string): Objection {
+    const parsed = jsonIn(value);
+    const isList = this.#commandLine.jsonLists.includes(flag);
+    if (!(isList ? Array.isArray(parsed) : isJsonObject(parsed))) {
+      return isList
+        ? [`must be a list in JSON: ${written} takes nothing else`, `write it in single quotes: '["value"]'`]
+        : [
+            `must be an object in JSON: ${written} takes nothing else`,
+            `write it in single quotes: '{"key": 1}'`,
+          ];
     }
+    const dispute = disputeOverJson(value);
+    if (dispute !== undefined) return [dispute.limit, dispute.remedy];
+    return this.#ownedKey(flag, Object.keys(parsed as object));
   }
 
   /** No more values come for the flag. */
   #close(): void {
     const open = this.#open;
     this.#open = undefined;
-    if (open?.known === undefined || open.values > 0 || !needsValue(open.known)) return;
+    if (open?.known === undefined || open.isRefused || open.values > 0 || !needsValue(open.known)) return;
     const message = `must be followed by its value: ${open.flag.written} takes one`;
     this.#complain(open.index, [message, 'write it as the next element']);
   }
+}
+
+/** Whether any number of words may follow: it is a list, or not known. */
+function takesAny({ known }: Open): boolean {
+  return known === undefined || known.takes === 'list';
 }
 
 function isFull({ known, values }: Open): boolean {
@@ -235,13 +304,4 @@ function isFull({ known, values }: Open): boolean {
 /** Longer than one quote, and the same quote at both ends. */
 function isQuoted(text: string): boolean {
   return /^\s*(['"`]).*\1\s*$/s.test(text);
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
 }

@@ -179,6 +179,10 @@ export const llamaCommandLine: CommandLine = {
   flags,
   changed,
   owned: {},
+  ownedKeys: {},
+  jsonLists: [],
+  // common/arg.cpp compares whole words with the names of its options.
+  takesEquals: false,
   forbidden: {
     '--api-key': [secret, 'use slot:shape.secrets.LLAMA_API_KEY, the variable that llama.cpp reads it from'],
     '--hf-token': [secret, 'remove it: the payload is on the host'],

@@ -77,15 +77,7 @@ export function invokeR9v(engine: R9vConfig, place: EnginePlace): EngineInvocati
       remedy: 'use {servedNames} or {publicName} where the engine takes its names',
     });
   }
-  const port = occurrencesIn(filled).find(({ name }) => name === '--port')?.values[0];
-  if (port !== undefined && port !== String(place.port)) {
-    faults.push({
-      key: 'arguments',
-      value: `--port ${port}`,
-      limit: `must listen on port ${place.port}, where the host's clients and checks ask`,
-      remedy: "write '{port}'",
-    });
-  }
+  faults.push(...listeningFaults(filled, place.port));
   return {
     entrypoint: engine.entrypoint,
     arguments: filled,
@@ -96,6 +88,37 @@ export function invokeR9v(engine: R9vConfig, place: EnginePlace): EngineInvocati
     reasoningField: engine.reasoning ? 'reasoning_content' : undefined,
     faults,
   };
+}
+
+/** Where the engine's own arguments make it listen: by itself it is 127.0.0.1, port 8080. */
+function listeningFaults(words: readonly string[], port: number): readonly EngineFault[] {
+  const options = occurrencesIn(words);
+  const fault = (value: string | undefined, limit: string, remedy: string): EngineFault => ({
+    key: 'arguments',
+    value,
+    limit,
+    remedy,
+  });
+  const listensOn = `must listen on port ${port}, where the host's clients and checks ask`;
+  const ports = options.filter(({ name }) => name === '--port').map(({ values: [first = ''] }) => first);
+  const host = options.find(({ name }) => name === '--host')?.values[0];
+  const isNamed = words.some((word) => word.match(/\d+/g)?.includes(String(port)));
+  return [
+    ...ports
+      .filter((written) => written !== String(port))
+      .map((written) => fault(`--port ${written}`, listensOn, "write '{port}'")),
+    ...(ports.length === 0 && !isNamed ? [fault(undefined, listensOn, "add '--port' and '{port}'")] : []),
+    // An engine that takes its port another way may take its address another way.
+    ...((host === undefined ? ports.length > 0 : !['0.0.0.0', '::'].includes(host))
+      ? [
+          fault(
+            host === undefined ? undefined : `--host ${host}`,
+            'must listen on 0.0.0.0: on any other address no client reaches it',
+            "write '--host' and '0.0.0.0'",
+          ),
+        ]
+      : []),
+  ];
 }
 
 function unfilled(key: string, value: string, written: string): EngineFault {

@@ -202,6 +202,9 @@ const flags = flagsOf(
       '--optimization-level -O',
       '--performance-mode',
       '--shutdown-timeout',
+      '--spec-method',
+      '--spec-model',
+      '--spec-tokens',
     ],
     optional: ['--hf-token'],
     list: [
@@ -239,6 +242,8 @@ const flags = flagsOf(
       '--kernel-config',
       '--additional-config',
       '--structured-outputs-config',
+      '--reasoning-config',
+      '--diffusion-config -dc',
       '--profiler-config',
       '--weight-transfer-config',
     ],
@@ -323,6 +328,34 @@ const changed: readonly ChangedFlag[] = [
     instead: 'use the field engine.speculative',
     source: 'EngineArgs of vllm/engine/arg_utils.py: there in 0.7, absent from 0.17 on',
   },
+  {
+    names: ['--rope-scaling', '--rope-theta'],
+    since: 'November 2025',
+    now: 'gone',
+    instead: `use --hf-overrides, e.g. '{"rope_scaling": {…}}'`,
+    source: '#28006; gpustack/gpustack#4236 with 0.13',
+  },
+  {
+    names: ['--device'],
+    since: '0.10',
+    now: 'gone',
+    instead: 'leave it out: an image is built for one kind of device',
+    source: '#18399, #21349',
+  },
+  {
+    names: ['--worker-use-ray'],
+    since: '0.7',
+    now: 'gone',
+    instead: 'use --distributed-executor-backend ray',
+    source: '#5944, #12383; OpenRLHF/OpenRLHF#702; deprecated since 0.4.3',
+  },
+  {
+    names: ['--scheduler-delay-factor', '--preemption-mode', '--disable-async-output-proc'],
+    since: '0.11',
+    now: 'gone',
+    instead: 'leave it out: it ended with the V0 engine',
+    source: '#25334',
+  },
 ];
 
 const decidedByPodman = [
@@ -357,6 +390,10 @@ export const vllmCommandLine: CommandLine = {
     '--tool-call-parser': 'engine.toolParser',
     '--reasoning-parser': 'engine.reasoningParser',
     '--speculative-config': 'engine.speculative',
+    // Since vllm-project/vllm#42476.
+    '--spec-method': 'engine.speculative',
+    '--spec-model': 'engine.speculative',
+    '--spec-tokens': 'engine.speculative',
     '--profiler-config': 'engine.profiler',
     '--chat-template': 'engine.chatTemplate',
     '--otlp-traces-endpoint': 'engine.telemetry',
@@ -364,6 +401,12 @@ export const vllmCommandLine: CommandLine = {
     '--disable-log-stats': 'engine.telemetry',
     '--shutdown-timeout': 'engine.shutdownTimeout',
   },
+  ownedKeys: {
+    '--structured-outputs-config': { reasoning_parser: 'engine.reasoningParser' },
+    '--reasoning-config': { reasoning_parser: 'engine.reasoningParser' },
+  },
+  jsonLists: ['--allowed-origins', '--allowed-methods', '--allowed-headers'],
+  takesEquals: true,
   forbidden: {
     '--api-key': ['would be a secret that every process of the host can read', 'use the field engine.apiKey'],
     '--hf-token': [

@@ -1,23 +1,51 @@
 import * as z from 'zod';
 import { forms } from '../forms.ts';
 import { byteSizeSchema, durationSchema } from '../quantities.ts';
+import { secretVersionSchema } from '../secret-shapes.ts';
 import { absolutePathSchema, nameSchema } from '../text.ts';
 import { apiKeyVariables } from './api-key.ts';
 import { extraArgumentsSchema } from './extra-arguments.ts';
 import { flagValueSchema } from './flag-value.ts';
 import { imageSchema } from './image.ts';
 import type { EngineFault, EngineInvocation, EnginePlace } from './invocation.ts';
+import {
+  disputeOverJson,
+  holdsUnsafeNumber,
+  isJsonObject,
+  jsonIn,
+  plainJson,
+  plainNumber,
+} from './plain-json.ts';
+import { speculativeFaults } from './speculative.ts';
 import { vllmCommandLine } from './vllm-command-line.ts';
 
 const notSpeculative = 'must be a map, or its JSON without quotes around it: it becomes --speculative-config';
 
 const speculativeSchema = z
-  .union([z.record(z.string(), z.json()), z.string().transform(jsonObject)], notSpeculative)
+  .union([z.record(z.string(), z.json()), z.string()], notSpeculative)
   .register(forms, {
     name: 'map or JSON',
     limit: notSpeculative,
     examples: ['{method: mtp, num_speculative_tokens: 4}'],
     remedy: 'write it as a map: {method: mtp, num_speculative_tokens: 4}',
+  })
+  .transform((written, context): Readonly<Record<string, unknown>> => {
+    const map = typeof written === 'string' ? jsonIn(written) : written;
+    const dispute =
+      typeof written === 'string'
+        ? disputeOverJson(written)
+        : holdsUnsafeNumber(written)
+          ? { limit: 'must not hold a number that JavaScript cannot hold', remedy: 'write a smaller one' }
+          : undefined;
+    if (isJsonObject(map) && dispute === undefined) return map;
+    const { limit: message, remedy } = dispute ?? { limit: notSpeculative, remedy: undefined };
+    context.addIssue({ code: 'custom', message, ...(remedy !== undefined && { params: { remedy } }) });
+    return z.NEVER;
+  })
+  .superRefine((map, context) => {
+    for (const { key, message, remedy } of speculativeFaults(map)) {
+      context.addIssue({ code: 'custom', path: key === undefined ? [] : [key], message, params: { remedy } });
+    }
   });
 
 const profilerSchema = z.strictObject({
@@ -142,7 +170,7 @@ export const vllmSchema = z.strictObject({
     ),
   apiKey: z
     .strictObject({
-      version: nameSchema.describe('Another version is another engine: change it with the key.'),
+      version: secretVersionSchema.describe('Another version is another engine: change it with the key.'),
     })
     .optional()
     .describe(
@@ -175,7 +203,7 @@ export function invokeVllm(engine: VllmConfig, place: EnginePlace): EngineInvoca
   const { profiler, telemetry, apiKey } = engine;
   const servedNames = [engine.servedName, ...place.publicNames];
   const option = (flag: string, value: string | number | undefined): readonly string[] =>
-    value === undefined ? [] : [flag, String(value)];
+    value === undefined ? [] : [flag, typeof value === 'number' ? plainNumber(value) : value];
   const flag = (name: string, on: boolean): readonly string[] => (on ? [name] : []);
   return {
     entrypoint: ['vllm', 'serve'],
@@ -197,7 +225,7 @@ export function invokeVllm(engine: VllmConfig, place: EnginePlace): EngineInvoca
       ...flag('--enable-auto-tool-choice', engine.toolParser !== undefined),
       ...option('--tool-call-parser', engine.toolParser),
       ...option('--reasoning-parser', engine.reasoningParser),
-      ...option('--speculative-config', engine.speculative && JSON.stringify(engine.speculative)),
+      ...option('--speculative-config', engine.speculative && plainJson(engine.speculative)),
       ...option('--chat-template', engine.chatTemplate),
       ...option('--profiler-config', profiler && profilerConfig(profiler, place)),
       ...option('--otlp-traces-endpoint', telemetry.tracesEndpoint),
@@ -257,17 +285,4 @@ function faultsOf(
 
 function isAtOrBelow(path: string, target: string): boolean {
   return path === target || path.startsWith(`${target}/`);
-}
-
-function jsonObject(text: string, context: z.RefinementCtx): Readonly<Record<string, z.core.util.JSONType>> {
-  try {
-    const parsed: unknown = JSON.parse(text);
-    if (parsed !== null && typeof parsed === 'object' && !Array.isArray(parsed)) {
-      return parsed as Readonly<Record<string, z.core.util.JSONType>>;
-    }
-  } catch {
-    // Said below: it is no map either way.
-  }
-  context.addIssue({ code: 'custom', message: notSpeculative });
-  return z.NEVER;
 }

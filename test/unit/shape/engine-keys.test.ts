@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
 import { ConfigurationError, loadStackFile } from '../../../shape/configuration.ts';
+import { invokeVllm, vllmSchema } from '../../../shape/engines/vllm.ts';
 import { type PlanInput, planRelease } from '../../../shape/plan.ts';
 import type { Release } from '../../../shape/release.ts';
 import type { ShapeConfig } from '../../../shape/shape.ts';
@@ -63,10 +65,47 @@ describe('speculative decoding', () => {
     ['as a list', `speculative: '[1]'`],
     ['as a name', 'speculative: mtp'],
     ['as null in JSON', `speculative: 'null'`],
+    ['as nothing', `speculative: ''`],
   ])('is refused %s, and the flag is named', (_how, yaml) => {
     const [problem] = problemsOf(() => written(yaml));
     expect(problem).toContain('slot:shape.engine.speculative');
     expect(problem).toContain('--speculative-config');
+  });
+});
+
+describe('numbers of speculative decoding', () => {
+  const flag = '--speculative-config';
+  const configured = parse(completedFile('glm-w4a16')).config['slot:shape'].engine;
+
+  it.each([
+    ['a number that JavaScript changes', `'{"n": 9007199254740993}'`, 'whole number beyond'],
+    ['an exponent', `'{"n": 1e3}'`, 'exponent: 1e3'],
+    ['an exponent within', `'{"a": [{"n": 1.5E-3}]}'`, 'exponent: 1.5E-3'],
+    ['a key twice', `'{"method": "mtp", "method": "ngram"}'`, 'must not name "method" twice'],
+    ['nesting without end', `'{"a": ${'['.repeat(40)}${']'.repeat(40)}}'`, '32 levels'],
+  ])('are refused in JSON with %s', (_what, yaml, limit) => {
+    const [problem] = problemsOf(() => written(`speculative: ${yaml}`));
+    expect(problem).toContain('slot:shape.engine.speculative');
+    expect(problem).toContain(limit);
+  });
+
+  it.each<[string, unknown]>([
+    ['beyond what JavaScript holds', { a: { n: 2 ** 53 } }],
+    ['in a list', { a: [-(2 ** 60)] }],
+    ['without end', { n: 1e300 }],
+  ])('are refused as Pulumi hands them over %s', (_what, speculative) => {
+    const found = vllmSchema.safeParse({ ...configured, speculative });
+    expect(found.error?.issues.map(({ path }) => path)).toEqual([['speculative']]);
+  });
+
+  it('have no exponent in the argument, whoever wrote them how', () => {
+    const word = valueBehind(planned(`speculative: '{"a": 0.0000001, "b": [-0.00000125, 4.0, 1]}'`), flag);
+    expect(word).toBe('{"a":0.0000001,"b":[-0.00000125,4,1]}');
+    const given = { ...configured, speculative: { a: 1e-7 }, gpuMemoryUtilization: 1e-7 };
+    const place = { port: 1, payload: '/model', state: {}, mounted: [], publicNames: [] };
+    const { arguments: words } = invokeVllm(vllmSchema.parse(given), place);
+    expect(words[words.indexOf(flag) + 1]).toBe('{"a":0.0000001}');
+    expect(words[words.indexOf('--gpu-memory-utilization') + 1]).toBe('0.0000001');
   });
 });
 
@@ -221,22 +260,40 @@ describe('what stands behind a flag', () => {
 
 describe('the arguments of R9V', () => {
   const shape = suppliedShape('r9v-q8_0');
-  const withPort = (...port: string[]): Release => {
-    const words = ['--model', '{payload}', '--alias', '{servedNames}', ...port];
+  const withWords = (...further: string[]): Release => {
+    const words = ['--model', '{payload}', '--alias', '{servedNames}', ...further];
     const engine = { ...shape.engine, arguments: words } as typeof shape.engine;
     const input = { host: suppliedHost(), stack: 'r9v-q8_0', templates, patches: new Map<string, string>() };
     return planRelease({ ...input, shape: { ...shape, engine } });
   };
 
-  it.each([['--port', '{port}'], ['--port=7770'], []])('may listen where the host says: %s %s', (...port) => {
-    expect(problemsOf(() => withPort(...port))).toEqual([]);
+  it.each([
+    ['--host', '0.0.0.0', '--port', '{port}'],
+    ['--port', '7770', '--host', '::'],
+    ['--listen', '0.0.0.0:{port}'],
+    ['{port}'],
+  ])('may listen where the host says: %s %s %s %s', (...words) => {
+    expect(problemsOf(() => withWords(...words))).toEqual([]);
   });
 
-  it.each([['--port', '7771'], ['--port=8080'], ['--port', '7770x']])(
-    'must not listen elsewhere: %s %s',
-    (...port) => {
-      expect(problemsOf(() => withPort(...port))).toEqual([
-        expect.stringContaining('slot:shape.engine.arguments must listen on port 7770'),
+  it.each([
+    ['--port', '7771'],
+    ['--port', '8080'],
+    ['--port', '7770x'],
+    ['--port', '7770', '--port', '7771'],
+    ['--listen', '17770'],
+    [],
+  ])('must not listen on another port: %s %s %s %s', (...words) => {
+    expect(problemsOf(() => withWords(...words, '--host', '0.0.0.0'))).toEqual([
+      expect.stringContaining('slot:shape.engine.arguments must listen on port 7770'),
+    ]);
+  });
+
+  it.each([['--host', '127.0.0.1'], ['--host', 'localhost'], ['--host', '192.0.2.7'], ['--host'], []])(
+    'must not listen where no client reaches it: %s %s',
+    (...words) => {
+      expect(problemsOf(() => withWords('--port', '{port}', ...words))).toEqual([
+        expect.stringContaining('slot:shape.engine.arguments must listen on 0.0.0.0'),
       ]);
     },
   );

@@ -218,25 +218,27 @@ describe('an R9V engine', () => {
   });
 
   it('gets what fills a placeholder without a second look', () => {
-    const shape = withEngine(withArguments('{servedName}', '{publicName}'), { servedName: '{port}$&' });
-    expect(plan({ shape }).arguments).toEqual(['{port}$&', 'wire']);
+    const shape = withEngine(withArguments('{port}', '{servedName}', '{publicName}'), {
+      servedName: '{port}$&',
+    });
+    expect(plan({ shape }).arguments).toEqual(['7770', '{port}$&', 'wire']);
   });
 
   it('is refused with a state that the shape does not have', () => {
-    expect(faultsOf({ shape: withArguments('{servedNames}', '{state:other}') })).toEqual([
+    expect(faultsOf({ shape: withArguments('{servedNames}', '{state:other}', '{port}') })).toEqual([
       'slot:shape.engine.arguments[1] must not use {state:other}, which has no value',
     ]);
   });
 
   it('is refused when it would not serve the public name', () => {
-    expect(faultsOf({ shape: withArguments('--alias', '{servedName}') })).toEqual([
+    expect(faultsOf({ shape: withArguments('--alias', '{servedName}', '{port}') })).toEqual([
       'slot:shape.engine.arguments must serve wire as well: the host asks for it',
     ]);
   });
 
   it('is refused with a public name that the host does not have', () => {
     const { publicName: _, ...nameless } = host;
-    expect(faultsOf({ host: nameless, shape: withArguments('{publicName}') })).toHaveLength(1);
+    expect(faultsOf({ host: nameless, shape: withArguments('{publicName}', '{port}') })).toHaveLength(1);
   });
 });
 

@@ -50,10 +50,14 @@ const withFlags = (what: string, flags: readonly string[], knowledge?: ImageKnow
   what: `${what}: ${flags.join(' ')}`,
   release: vllm(flags, knowledge),
 });
+const served = [
+  ...['--model', '{payload}', '--alias', '{servedNames}'],
+  ...['--host', '0.0.0.0', '--port', '{port}'],
+];
 const r9v = (what: string, ...flags: string[]) => ({
   what: `${what}: ${flags.join(' ')}`,
   release: planned('r9v-q8_0', {
-    shape: { engine: { arguments: ['--model', '{payload}', ...flags, '--alias', '{servedNames}'] } },
+    shape: { engine: { arguments: [...served, ...flags] } },
   }),
 });
 
@@ -129,7 +133,6 @@ export const cases: RuleCases = {
       withFlags('a flag of once that this image has', ['--swap-space', '4'], complete),
       withFlags('the flag of today', ['--structured-outputs-config', '{"backend": "xgrammar"}']),
       r9v('the value that is asked for', '--flash-attn', 'on', '--ctx-size', '8192'),
-      r9v('the value in one word', '-fa=on'),
     ],
   },
   'flag-values': {

@@ -76,7 +76,7 @@ export const cases: RuleCases = {
       {
         what: 'words that others lose',
         release: planned('r9v-q8_0', {
-          shape: { engine: { arguments: ['{servedNames}', ...hostileWords] } },
+          shape: { engine: { arguments: ['{servedNames}', '{port}', ...hostileWords] } },
         }),
       },
       {
