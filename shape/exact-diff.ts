@@ -123,6 +123,7 @@ function faultAt(file: readonly ByteLine[], hunk: Hunk, number: number): HunkFau
     differing: shown,
     message: `hunk ${number} (${headerText(hunk)}) ${what}: ${[
       ...shown.map(differenceText),
+      ...(differing.length === 0 ? [`the file has ${file.length} lines`] : []),
       ...(differing.length > shown.length ? [`${differing.length - shown.length} lines more`] : []),
     ].join('; ')}`,
   });

@@ -167,6 +167,13 @@ describe('a hunk that does not stand where it says', () => {
     expect(applyExactly(base, change).fault).toMatchObject({ name, hunk: 1, line });
   });
 
+  it('is refused when its own lines have other line ends, or the file is too short for it', () => {
+    const crlf = diff('@@ -1,2 +1,2 @@\n-class First:\r\n+class One:\r\n     def forward(self, x):\r\n');
+    expect(applyExactly(file, crlf).fault).toMatchObject({ name: 'line ends differ', line: 1 });
+    const below = diff('@@ -20,0 +21 @@\n+more\n');
+    expect(applyExactly(file, below).fault?.message).toContain('the file has 10 lines');
+  });
+
   it('is refused when the file ends otherwise than the hunk says', () => {
     const atEnd = diff('@@ -1 +1 @@\n-a\n+b\n\\ No newline at end of file\n');
     expect(applyExactly('a\n', atEnd).bytes).toEqual(Buffer.from('b'));
