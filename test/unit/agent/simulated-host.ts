@@ -28,7 +28,7 @@ interface RunningEngine {
 
 /** Files of a payload with one tensor of no bytes, by their names. */
 const smallPayload: Readonly<Record<string, string>> = {
-  'config.json': '{}',
+  'config.json': '{"quantization_config":{"quant_method":"auto-round"}}',
   'tokenizer.json': '{"model":{}}',
   'chat_template.jinja': '{{ messages }}',
   'model.safetensors': safetensorsFile({ weight: ['U8', 0] }).beginning.toString('latin1'),

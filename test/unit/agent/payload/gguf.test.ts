@@ -245,6 +245,8 @@ it('a file that only the arguments name is looked at as well', async () => {
           '{payload}',
           '--port',
           '{port}',
+          '--host',
+          '0.0.0.0',
           '--alias',
           '{servedNames}',
           '--mmproj',
@@ -264,7 +266,16 @@ it('the model that only the arguments name is the one that is looked at', async 
     shape: {
       payload: { folder: payload.path, entry: undefined },
       engine: {
-        arguments: ['--model', `{payload}/${part(1)}`, '--port', '{port}', '--alias', '{servedNames}'],
+        arguments: [
+          '--model',
+          `{payload}/${part(1)}`,
+          '--port',
+          '{port}',
+          '--host',
+          '0.0.0.0',
+          '--alias',
+          '{servedNames}',
+        ],
       },
     },
   });
