@@ -6,6 +6,7 @@ import { faultsOf } from './conjunction.ts';
 import { gpuMemory, type HostMemory, hostMemory } from './devices.ts';
 import { type EngineUnit, engineUnit, stateOf } from './engine.ts';
 import { foreignFindings } from './foreign.ts';
+import { sealFindings } from './hashing/sealed-payload.ts';
 import type { Outside } from './outside.ts';
 import { patchFindings } from './patches.ts';
 import { quickLook } from './payload/extent.ts';
@@ -41,6 +42,7 @@ export async function inspect(
     gpus,
     payload,
     patches,
+    seals,
   ] = await Promise.all([
     store.slot(),
     store.transaction(),
@@ -55,6 +57,7 @@ export async function inspect(
     gpuMemory(outside, wanted?.gpus ?? []),
     wanted && inventoryOf(outside, wanted, quickLook),
     patchFindings(outside, wanted),
+    wanted === undefined ? [] : sealFindings(outside, service, wanted),
   ]);
   const { availableBytes, ...furtherMemory } = memory;
   const running = isUnderWay(cutoverUnit.ActiveState);
@@ -75,7 +78,7 @@ export async function inspect(
     installedUnit,
     outages: wanted === undefined ? [] : outagesOf(history, wanted.shape),
     quarantine: quarantine ?? null,
-    findings: [...findings, ...patches, ...(payload?.findings ?? []), ...contentsOf(payload)],
+    findings: [...findings, ...patches, ...(payload?.findings ?? []), ...contentsOf(payload), ...seals],
     preflight,
     memAvailableBytes: availableBytes,
     gpus,

@@ -7,7 +7,7 @@ import { quantizationFlag } from '../shape/rules/payload.ts';
 import { hostMemory } from './devices.ts';
 import { engineUnit } from './engine.ts';
 import { foreignFindings } from './foreign.ts';
-import { treesOf, verifyTree } from './hashing/sealed-payload.ts';
+import { requireManifest, treesOf, verifyTree } from './hashing/sealed-payload.ts';
 import { entrypointFault } from './image-description.ts';
 import type { Outside } from './outside.ts';
 import { applyPatches, patchedFileFault } from './patches.ts';
@@ -248,9 +248,7 @@ const checks: Readonly<Record<string, PreflightCheck>> = {
 async function verifySealed({ outside, service, progress }: Slot, release: Release): Promise<string> {
   const found: string[] = [];
   for (const tree of treesOf(release)) {
-    if (tree.manifest === undefined) {
-      throw new Error(`${tree.root} has no manifest: npx slot payload seal ${release.shape}`);
-    }
+    requireManifest(tree, release.shape);
     found.push(await verifyTree({ outside, service, say: (line) => progress.say(line) }, tree));
   }
   return found.join('; ');

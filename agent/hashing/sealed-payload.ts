@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { Finding } from '../../shape/inspection.ts';
 import { sizeText } from '../../shape/memory/amounts.ts';
 import type { ExpectedPayload } from '../../shape/payload-expectation.ts';
 import {
@@ -9,6 +10,7 @@ import {
 } from '../../shape/payload-manifest.ts';
 import type { HubFile, SealedTree } from '../../shape/payload-request.ts';
 import { type Release, shortId } from '../../shape/release.ts';
+import type { Outside } from '../outside.ts';
 import { type HashContext, readInUnit } from './hash-job.ts';
 import { HashMemo } from './hash-memo.ts';
 import { isHidden, payloadTree, type TreeFile } from './payload-tree.ts';
@@ -48,16 +50,7 @@ export async function verifyTree(context: HashContext, tree: SealedTree): Promis
   const files = await payloadTree(context.outside, root);
   const expectations = expectationsOf(tree);
   if (expectations.size === 0) throw new Error(`${root}: nothing says what its files hash to`);
-  const misfits = [
-    ...[...expectations].flatMap(([name, { size }]) => {
-      const file = files.find((other) => other.name === name);
-      return file === undefined ? [`${name} is missing`] : sizeMisfit(file, size);
-    }),
-    ...(manifest === undefined ? [] : files)
-      .filter(({ name }) => !expectations.has(name))
-      .map(({ name }) => `${name} is not in the manifest`),
-    ...offRecord(manifest ?? [], tree.expected, 'sealed'),
-  ];
+  const misfits = misfitsOf(tree, files, expectations);
   if (misfits.length > 0) throw new PayloadDiffers(root, misfits, fetchAgain);
   const wanted = files.filter(({ name }) => expectations.has(name));
   const found = await hashesOf(context, root, wanted, (name) => expectations.get(name)?.sha256);
@@ -104,6 +97,78 @@ export async function sealTree(context: HashContext, tree: SealedTree): Promise<
     different,
     'Nothing was sealed: slot:shape names what is on record (expected)',
   );
+}
+
+/**
+ * What a preview can say of a release that asks for hashes: names, sizes, and whether the files were read since they
+ * last changed. Reads no byte of them.
+ */
+export async function sealFindings(
+  outside: Outside,
+  service: string,
+  release: Release,
+): Promise<readonly Finding[]> {
+  if (release.payload.verify !== 'hashes') return [];
+  return Promise.all(
+    treesOf(release).map(async (tree): Promise<Finding> => {
+      try {
+        return await sealFinding(outside, service, tree, release.shape);
+      } catch (error) {
+        return { severity: 'refuse', subject: 'payload', message: (error as Error).message };
+      }
+    }),
+  );
+}
+
+async function sealFinding(
+  outside: Outside,
+  service: string,
+  tree: SealedTree,
+  shape: string,
+): Promise<Finding> {
+  const { root } = tree;
+  requireManifest(tree, shape);
+  const files = await payloadTree(outside, root);
+  const expectations = expectationsOf(tree);
+  const misfits = misfitsOf(tree, files, expectations);
+  if (misfits.length > 0) {
+    const more = misfits.length > 3 ? ` and ${misfits.length - 3} more` : '';
+    throw new Error(`${root} is not as sealed: ${misfits.slice(0, 3).join(', ')}${more}`);
+  }
+  const memo = await HashMemo.open(outside, service, root);
+  const unread = files.filter(
+    ({ name, status }) => memo.sha256Of(name, status) !== expectations.get(name)?.sha256,
+  );
+  const bytes = unread.reduce((sum, { status }) => sum + status.size, 0);
+  const message =
+    unread.length === 0
+      ? `${root}: hashes as sealed, nothing was touched since they were taken`
+      : `${root}: ${unread.length} of ${files.length} files, ${sizeText(bytes)}, are to be read before the stop; npx slot payload verify ${shape} reads them beforehand`;
+  return { severity: 'note', subject: 'payload', message };
+}
+
+/** @throws Error that says how to get one */
+export function requireManifest({ root, manifest }: SealedTree, shape: string): void {
+  if (manifest === undefined) throw new Error(`${root} has no manifest: npx slot payload seal ${shape}`);
+}
+
+/** What names and sizes tell. */
+function misfitsOf(
+  { manifest, expected }: SealedTree,
+  files: readonly TreeFile[],
+  expectations: ReadonlyMap<string, Expectation>,
+): readonly string[] {
+  const byName = new Map(files.map((file) => [file.name, file]));
+  return [
+    ...[...expectations].flatMap(([name, { size }]) => {
+      const file = byName.get(name);
+      return file === undefined ? [`${name} is missing`] : sizeMisfit(file, size);
+    }),
+    ...(manifest === undefined ? [] : files)
+      .filter(({ name }) => !expectations.has(name))
+      .map(({ name }) => `${name} is not in the manifest`),
+    ...offRecord(manifest ?? [], expected, 'sealed'),
+  ];
 }
 
 function sizeMisfit({ name, status }: TreeFile, size: number | undefined): readonly string[] {

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { inspect } from '../../../../agent/inspect.ts';
 import { Progress } from '../../../../agent/progress.ts';
 import { Store } from '../../../../agent/store.ts';
 import { cutover } from '../../../../agent/transaction.ts';
@@ -116,6 +117,54 @@ describe('a shape that asks for hashes', () => {
     expect(outcome.message).toContain(
       `model.safetensors has sha256 ${weights?.sha256} sealed, on record is b038e1d9`,
     );
+  });
+});
+
+describe('a preview', () => {
+  const findings = async (wanted: Release) => {
+    const store = new Store(host, wanted.service);
+    const inspection = await inspect(host, store, wanted.service, 'test', wanted);
+    return inspection.findings.filter(
+      ({ subject, message }) => subject === 'payload' && /sealed|seal|read/.test(message),
+    );
+  };
+
+  it('says how much is to be read before the stop, and how to have it read beforehand', async () => {
+    const [finding] = await findings(glm);
+    expect(finding?.severity).toBe('note');
+    expect(finding?.message).toMatch(
+      /glm: 4 of 4 files, .*, are to be read before the stop; npx slot payload verify glm reads them beforehand/,
+    );
+  });
+
+  it('says that nothing was touched since', async () => {
+    const before = readings();
+    expect(await findings(qwen)).toMatchObject([
+      { severity: 'note', message: expect.stringContaining('nothing was touched') },
+    ]);
+    expect(readings()).toBe(before);
+  });
+
+  it('refuses what names and sizes tell already', async () => {
+    host.files.set('/home/dank/models/glm/tokenizer.json', '{"model":{} }');
+    host.files.set('/home/dank/models/glm/more.txt', '');
+    expect(await findings(glm)).toMatchObject([
+      {
+        severity: 'refuse',
+        message:
+          '/home/dank/models/glm is not as sealed: tokenizer.json has 13 bytes, expected 12: 1 bytes too many, more.txt is not in the manifest',
+      },
+    ]);
+  });
+
+  it('refuses a shape without a manifest', async () => {
+    expect(await findings(sealed('glm', { manifest: undefined }))).toMatchObject([
+      { severity: 'refuse', message: '/home/dank/models/glm has no manifest: npx slot payload seal glm' },
+    ]);
+  });
+
+  it('says nothing of seals where an inventory is asked for', async () => {
+    expect(await findings(plain('glm'))).toEqual([]);
   });
 });
 
