@@ -104,7 +104,7 @@ check_with_root() {
     esac
   done
 
-  missing=$(as_root sh -c 'for tool in podman curl patch ss systemctl systemd-run journalctl install sha256sum df mktemp; do
+  missing=$(as_root sh -c 'for tool in podman curl ss systemctl systemd-run journalctl install sha256sum df mktemp; do
     command -v "$tool" >/dev/null || printf "%s " "$tool"; done')
   [ -z "$missing" ] || problem tools "not there for root: ${missing% }; install them"
 
