@@ -4,6 +4,7 @@ import * as z from 'zod';
 import { sizeText } from '../../shape/memory/amounts.ts';
 import { namesOf } from '../../shape/names.ts';
 import type { FileStatus, Outside } from '../outside.ts';
+import { counted } from '../payload/wording.ts';
 import { isUnderWay, showUnit } from '../systemd.ts';
 import type { Hashing, HashResult } from './hash-files.ts';
 import { HashMemo, isSameFile, rootKey } from './hash-memo.ts';
@@ -196,7 +197,7 @@ async function readAll(
   // Large ones first: else the last of them would be read by one core alone.
   const ordered = [...begun.values()].sort((one, other) => other.status.size - one.status.size);
   const totalBytes = ordered.reduce((sum, { status }) => sum + status.size, 0);
-  await say(`${ordered.length} files, ${sizeText(totalBytes)} to read`);
+  await say(`${counted(ordered.length, 'file')}, ${sizeText(totalBytes)} to read`);
   const concluding: Promise<void>[] = [];
   const hashing = outside.hashFiles(
     ordered.map(({ path }) => path),

@@ -11,6 +11,7 @@ import {
 import type { HubFile, SealedTree } from '../../shape/payload-request.ts';
 import { type Release, shortId } from '../../shape/release.ts';
 import type { Outside } from '../outside.ts';
+import { counted } from '../payload/wording.ts';
 import { type HashContext, readInUnit } from './hash-job.ts';
 import { HashMemo } from './hash-memo.ts';
 import { isHidden, payloadTree, type TreeFile } from './payload-tree.ts';
@@ -62,7 +63,7 @@ export async function verifyTree(context: HashContext, tree: SealedTree): Promis
   if (different.length > 0) throw new PayloadDiffers(root, different, fetchAgain);
   const bytes = wanted.reduce((sum, { status }) => sum + status.size, 0);
   const by = manifest === undefined ? 'on record' : `sealed, manifest ${shortId(manifestIdOf(manifest))}`;
-  return `${root}: ${wanted.length} files, ${sizeText(bytes)}, hashes as ${by}`;
+  return `${root}: ${counted(wanted.length, 'file')}, ${sizeText(bytes)}, hashes as ${by}`;
 }
 
 /**
@@ -174,7 +175,8 @@ function misfitsOf(
 function sizeMisfit({ name, status }: TreeFile, size: number | undefined): readonly string[] {
   if (size === undefined || size === status.size) return [];
   const difference = Math.abs(status.size - size);
-  const how = status.size < size ? `${difference} bytes are missing` : `${difference} bytes too many`;
+  const how =
+    status.size < size ? `${counted(difference, 'byte')} missing` : `${counted(difference, 'byte')} too many`;
   return [`${name} has ${status.size} bytes, expected ${size}: ${how}`];
 }
 

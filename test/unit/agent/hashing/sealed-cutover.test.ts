@@ -152,7 +152,7 @@ describe('a preview', () => {
       {
         severity: 'refuse',
         message:
-          '/home/dank/models/glm is not as sealed: tokenizer.json has 13 bytes, expected 12: 1 bytes too many, more.txt is not in the manifest',
+          '/home/dank/models/glm is not as sealed: tokenizer.json has 13 bytes, expected 12: 1 byte too many, more.txt is not in the manifest',
       },
     ]);
   });

@@ -162,7 +162,7 @@ describe('a seal with what a hub says', () => {
   it('tells a cut file by its size', async () => {
     const hub = [{ name: shard, sha256: 'f'.repeat(64), size: 300_004 }];
     await expect(seal({ hub })).rejects.toThrow(
-      `${shard} has 300000 bytes, expected 300004: 4 bytes are missing`,
+      `${shard} has 300000 bytes, expected 300004: 4 bytes missing`,
     );
   });
 });
@@ -172,13 +172,9 @@ describe('a payload that is not as sealed', () => {
     [
       'too small',
       () => truncateSync(at('config.json'), 1),
-      'config.json has 1 bytes, expected 2: 1 bytes are missing',
+      'config.json has 1 bytes, expected 2: 1 byte missing',
     ],
-    [
-      'too large',
-      () => write('config.json', '{}\n'),
-      'config.json has 3 bytes, expected 2: 1 bytes too many',
-    ],
+    ['too large', () => write('config.json', '{}\n'), 'config.json has 3 bytes, expected 2: 1 byte too many'],
     ['missing', () => rmSync(at('config.json')), 'config.json is missing'],
     ['extra', () => write('other.safetensors', 'x'), 'other.safetensors is not in the manifest'],
   ])('is told by name before any byte is read: %s', async (_what, damage, message) => {
@@ -238,7 +234,7 @@ describe('what is on record alone', () => {
   const expected = { files: { 'config.json': { bytes: 2, sha256: sha256('{}').slice(0, 8) } } };
 
   it('is verified without a manifest, and the other files are not read', async () => {
-    expect(await verifyTree(host.context, { root, expected })).toContain('1 files, 2 B, hashes as on record');
+    expect(await verifyTree(host.context, { root, expected })).toContain('1 file, 2 B, hashes as on record');
     expect(host.read).toEqual(['config.json']);
   });
 
