@@ -19,7 +19,7 @@ const mostParts = 1000;
 /** As llama.cpp composes the names of the other parts. */
 const splitName = /-\d{5}-of-\d{5}\.gguf$/;
 /** Pieces of one file that was cut by bytes. */
-const pieceName = /\.gguf(?:\.|-)?(?:part-?\d+(?:-?of-?\d+)?|split-?[a-z]+|[a-z]{2}|\d{2,3})$/i;
+const pieceName = /\.gguf(?:\.|-)?(?:part-?\d+(?:-?of-?\d+)?|split-?[a-z]+|a[a-z]|\d{2,3})$/i;
 
 export function isPiece(name: string): boolean {
   return pieceName.test(name);

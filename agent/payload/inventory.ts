@@ -83,7 +83,8 @@ function partsOf(release: Release): readonly Part[] {
 async function inventoryOfPart(look: Look, release: Release, part: Part): Promise<Inventory> {
   const findings = new Findings(part.subject);
   const { outside } = look;
-  const kind = await outside.kindOf(part.source);
+  // What cannot be asked for, as a link that leads back to itself, is not there.
+  const kind = await outside.kindOf(part.source).catch(() => 'absent' as const);
   const nothing = (): Inventory => ({ facts: null, findings: findings.all, contents: [] });
   if (kind === 'file' && part.role !== 'payload') {
     await findings.attempt(() => checkMountedFile(look, part, findings));
@@ -120,7 +121,7 @@ async function inventoryOfFolder(
   const result =
     entry === undefined
       ? await inventoryOfSafetensors(folder, release, part, findings)
-      : await inventoryOfGguf(folder, release, entry, findings);
+      : await inventoryOfGguf(folder, release, part, entry, findings);
   if (result.contents !== undefined && part.expected !== undefined)
     compareWithRecord(result.contents, part.expected, findings);
   for (const [name, { bytes }] of Object.entries(part.expected?.files ?? {})) {
@@ -229,6 +230,7 @@ function tellNoWeights({ entries }: PayloadFolder, findings: Findings): void {
 async function inventoryOfGguf(
   folder: PayloadFolder,
   release: Release,
+  part: Part,
   entry: string,
   findings: Findings,
 ): Promise<FolderContents> {
@@ -243,12 +245,7 @@ async function inventoryOfGguf(
       `config.json beside ${shown(entry)} says quant_method ${shown(method)}, which is of another export: ${isRead ? 'vLLM refuses the pair; ' : ''}take it out of the folder`,
     );
   }
-  if (
-    set?.first !== undefined &&
-    release.payload.folder !== '' &&
-    !set.first.hasTokenizer &&
-    /^(?:llama|qwen|glm|deepseek|mistral|gemma|phi)/.test(set.first.architecture ?? '')
-  ) {
+  if (set?.first?.hasTokenizer === false && part.role === 'payload') {
     findings.add('warn', `${shown(entry)} holds no tokenizer`);
   }
   return {

@@ -186,7 +186,9 @@ function tellUnnamed(
 ): void {
   const unnamed = files.filter((name) => !members.includes(name));
   if (unnamed.length === 0) return;
-  if (unnamed.includes('model.safetensors') || unnamed.some((name) => shardNameOf(name) !== undefined)) {
+  const sets = members.map((name) => shardNameOf(name)?.set);
+  const isOfSet = (name: string): boolean => sets.includes(shardNameOf(name)?.set ?? '');
+  if (unnamed.includes('model.safetensors') || unnamed.some(isOfSet)) {
     findings.add(
       'refuse',
       `${listed(unnamed)} and what ${index} names are of two exports: take one of them out of the folder`,

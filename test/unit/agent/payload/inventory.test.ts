@@ -339,6 +339,15 @@ describe('files beside the set', () => {
     expect(await refusals()).toEqual(['b.safetensors holds x, which another file holds as well']);
   });
 
+  it('may be a whole set of another layout', async () => {
+    for (const number of [1, 2]) {
+      payload.writeTensors(`consolidated-0000${number}-of-00002.safetensors`, { [`c${number}`]: ['U8', 1] });
+    }
+    expect(await warnings()).toEqual([
+      `${index} does not name consolidated-00001-of-00002.safetensors, consolidated-00002-of-00002.safetensors`,
+    ]);
+  });
+
   it('of an unfinished download are named', async () => {
     payload.write(`${shard(4)}.incomplete`, '');
     expect(await warnings()).toEqual([
@@ -520,6 +529,20 @@ describe('a link', () => {
   it('of a folder that leads back into it does not hang', async () => {
     payload.link('round', '.');
     expect(await refusals()).toEqual([]);
+  });
+
+  it.each([
+    ['to itself', 'payload'],
+    ['to nothing', 'nowhere'],
+  ])('for the whole payload that leads %s is a finding', async (_what, target) => {
+    const place = another().link('payload', target);
+    const release = servedBy(payload, { payload: { folder: join(place.path, 'payload') } });
+    expect((await lookAt(release)).findings).toEqual([
+      expect.objectContaining({
+        severity: 'refuse',
+        message: expect.stringMatching(/is not a folder on the host/),
+      }),
+    ]);
   });
 
   it('may stand for the whole payload, which podman follows', async () => {
