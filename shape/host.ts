@@ -1,7 +1,9 @@
+import { isIPv6 } from 'node:net';
 import * as z from 'zod';
+import { servedNameSchema } from './engines/flag-value.ts';
 import { forms } from './forms.ts';
 import { byteSizeSchema } from './quantities.ts';
-import { absolutePathSchema, isOneLine, nameSchema, nonEmptyLineSchema } from './text.ts';
+import { absolutePathSchema, isOneLine, nameSchema, nonEmptyLineSchema, serviceNameSchema } from './text.ts';
 
 const portSchema = z
   .int()
@@ -65,9 +67,31 @@ const wordSchema = z
   .regex(/^[^\s\p{Cc}-][^\s\p{Cc}]*$/u, notWord)
   .register(forms, { name: 'word', limit: notWord, examples: ['192.0.2.7', 'dank'] });
 
+const notAddress = 'must be a DNS name or an IP address alone';
+
+/** Of a machine; login and port have keys of their own. */
+const addressSchema = wordSchema
+  .superRefine((address, context) => {
+    const refuse = (message: string, remedy: string): void =>
+      context.addIssue({ code: 'custom', message, params: { remedy } });
+    if (isIPv6(address.replace(/%.*$/, ''))) return;
+    const [, user, bare = '', port] =
+      /^(?:[a-z]+:\/\/)?(?:([^@]*)@)?(\[[^\]]*\]|[^:/]*)(?::(\d*))?\/?$/i.exec(address) ?? [];
+    const name = bare.replaceAll(/[[\]]/g, '');
+    if (name === address) return;
+    if (name === '') return refuse(notAddress, 'write e.g. 192.0.2.7');
+    const parts = [
+      `address: ${name}`,
+      ...(user ? [`user: ${user.replace(/:.*$/, '')}`] : []),
+      ...(port ? [`sshPort: ${port}`] : []),
+    ];
+    refuse(`${notAddress}: user and port have keys of their own`, `write ${parts.join(', ')}`);
+  })
+  .register(forms, { name: 'address', limit: notAddress, examples: ['192.0.2.7', 'fd00::7'] });
+
 /** Where and as whom ssh logs in. */
 const loginFields = {
-  address: wordSchema.describe(
+  address: addressSchema.describe(
     "DNS name or IP address; an alias of the operator's ssh configuration is not known to Pulumi.",
   ),
   sshPort: portSchema.default(22).describe('Port of sshd.'),
@@ -86,8 +110,10 @@ export const hostSchema = z.strictObject({
     .strictObject(loginFields)
     .optional()
     .describe('The machine through which ssh reaches the host; without it directly.'),
-  service: nameSchema.describe('The one name from which unit, container and all other names are derived.'),
-  publicName: nonEmptyLineSchema
+  service: serviceNameSchema.describe(
+    'The one name from which unit, container and all other names are derived.',
+  ),
+  publicName: servedNameSchema
     .optional()
     .describe('Served by every shape as a second name, so that clients survive a cutover.'),
   port: portSchema.default(7770).describe('Port of the engine.'),
@@ -104,7 +130,12 @@ export const hostSchema = z.strictObject({
     z
       .string()
       .regex(/^[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$/, notPciAddress)
-      .register(forms, { name: 'PCI address', limit: notPciAddress, examples: ['0000:03:00.0'] }),
+      .register(forms, {
+        name: 'PCI address',
+        limit: notPciAddress,
+        examples: ['0000:03:00.0'],
+        remedy: "write it in full and in quotes, e.g. '0000:03:00.0': lspci -D shows it",
+      }),
   ).describe('The GPUs that the slot owns; an empty list where there are none.'),
   memoryGate: byteSizeSchema
     .optional()

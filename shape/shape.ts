@@ -4,6 +4,7 @@ import { forms } from './forms.ts';
 import { payloadExpectationSchema } from './payload-expectation.ts';
 import { byteSizeSchema, durationSchema, positiveDurationSchema } from './quantities.ts';
 import { isUnconditional, ruleIdSchema } from './rules/rule-ids.ts';
+import { secretVersionSchema } from './secret-shapes.ts';
 import { absolutePathSchema, hostPathSchema, lineSchema, nameSchema, nonEmptyLineSchema } from './text.ts';
 
 const limitsSchema = z.strictObject({
@@ -50,6 +51,21 @@ export const variableSchema = z
   .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, notVariable)
   .register(forms, { name: 'variable', limit: notVariable, examples: ['PYTORCH_CUDA_ALLOC_CONF'] });
 
+/** A part of a split model, by its number. */
+const splitPart = /-(0*)(\d+)(-of-\d+(?:\.[^/]*)?)$/;
+
+/** The engine finds the other parts by the first. */
+const entrySchema = hostPathSchema.superRefine((entry, context) => {
+  const [, zeros = '', part = '1'] = splitPart.exec(entry) ?? [];
+  if (Number(part) === 1) return;
+  const first = '1'.padStart(zeros.length + part.length, '0');
+  context.addIssue({
+    code: 'custom',
+    message: 'must be the first part of what is split',
+    params: { remedy: `write ${entry.replace(splitPart, `-${first}$3`)}` },
+  });
+});
+
 /** `slot:shape` of `Pulumi.<shape>.yaml`: a complete description of what is served. */
 export const shapeSchema = z.strictObject({
   host: nameSchema.describe("Name of the host's stack."),
@@ -62,10 +78,11 @@ export const shapeSchema = z.strictObject({
       folder: hostPathSchema.describe(
         "Model folder on the host, absolute or below the host's models root; read-only in the container.",
       ),
-      entry: hostPathSchema
+      entry: entrySchema
         .optional()
         .describe(
-          'File in it that the engine is pointed at, e.g. the first of split GGUF files; without it the folder.',
+          'File in it that the engine is pointed at, e.g. the first of split GGUF files, or a folder in it, e.g. the ' +
+            'snapshot in a cache of Hugging Face; without it the folder itself.',
         ),
       quantization: nonEmptyLineSchema
         .optional()
@@ -117,7 +134,7 @@ export const shapeSchema = z.strictObject({
     .record(
       variableSchema,
       z.strictObject({
-        version: nameSchema.describe(
+        version: secretVersionSchema.describe(
           'Of the value. Another version is another engine: change it with the value.',
         ),
       }),

@@ -26,11 +26,20 @@ export function isOneLine(text: string): boolean {
 /** A path that can stand in podman's `--volume` and `--device`, which give `:` and `,` a meaning of their own. */
 const mountable = /^[^\p{Cc}:,\\]+$/u;
 
+const isExpandedByShells = (path: string): boolean => /^(?:~|\$(?:HOME|\{HOME\})(?:\/|$))/.test(path);
+
+/** What a shell writes out and nobody else does. */
+const unexpanded = {
+  error: 'must not begin with ~ or $HOME: no shell is there to write them out',
+  params: { remedy: 'write the whole path, e.g. /home/dank/x' },
+};
+
 const notAbsolute = 'must be an absolute path without "..", ":", ",", backslash and control characters';
 
 /** An absolute path without `..`, `:`, `,`, backslash and control characters. */
 export const absolutePathSchema = z
   .string()
+  .refine((path) => !isExpandedByShells(path), { ...unexpanded, abort: true })
   .refine((path) => path.startsWith('/') && isMountable(path), { error: notAbsolute })
   .register(forms, {
     name: 'absolute path',
@@ -44,12 +53,13 @@ const notMountable = 'must be a path without "..", ":", ",", backslash and contr
 /** A path as {@link absolutePathSchema}, or one relative to a root that the host declares. */
 export const hostPathSchema = z
   .string()
+  .refine((path) => !isExpandedByShells(path), { ...unexpanded, abort: true })
   .refine(isMountable, { error: notMountable })
   .register(forms, {
     name: 'path',
     limit: notMountable,
     examples: ['GLM-5.3-Flash-W4A16-AutoRound'],
-    pattern: '^[^:,\\\\]+$',
+    pattern: '^[^~:,\\\\][^:,\\\\]*$',
   });
 
 function isMountable(path: string): boolean {
@@ -63,3 +73,16 @@ export const nameSchema = z
   .string()
   .regex(/^[a-z0-9](?:[a-z0-9_.-]{0,61}[a-z0-9])?$/, notName)
   .register(forms, { name: 'name', limit: notName, examples: ['glm-w4a16'] });
+
+/** What systemd calls kinds of units: a name that ends so would give `x.service.service`. */
+const unitEnding = /\.(?:service|target|socket|timer|mount|slice|scope|path)$/;
+
+/** The name from which units are named. */
+export const serviceNameSchema = nameSchema.superRefine((name, context) => {
+  if (!unitEnding.test(name)) return;
+  context.addIssue({
+    code: 'custom',
+    message: 'must be without the ending of a unit: units are named from it',
+    params: { remedy: `write ${name.replace(unitEnding, '')}` },
+  });
+});

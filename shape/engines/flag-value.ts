@@ -9,3 +9,15 @@ export const flagValueSchema = z
   .string()
   .refine((text) => isOneLine(text) && text !== '' && !text.startsWith('-'), notFlagValue)
   .register(forms, { name: 'value of a flag', limit: notFlagValue, examples: ['glm47'], pattern: '^[^-]' });
+
+const notServedName = `${notFlagValue}, and not begin or end with a blank`;
+
+/** A name by which clients call a model. */
+export const servedNameSchema = flagValueSchema
+  .refine((name) => name.trim() === name, notServedName)
+  .register(forms, {
+    name: 'name for clients',
+    limit: notServedName,
+    examples: ['glm53-flash'],
+    pattern: '^[^\\s-](?:.*\\S)?$',
+  });

@@ -4,7 +4,14 @@ import { forms } from '../forms.ts';
 const repositoryPart = /^[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*$/;
 
 /** A host's name with a dot or a port in it, by which podman tells it from a name of an image; or localhost. */
-const registryHost = /^(?=localhost$|.*[.:])[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::[0-9]{1,5})?$/;
+const registryHost =
+  /^(?=localhost$|.*[.:])[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*(?::(?<port>[1-9][0-9]{0,4}))?$/;
+
+/** Of registry and name together: github.com/distribution/reference, podman's reader of names, takes no more. */
+const mostCharacters = 255;
+
+/** The same reader refuses 64 hexadecimal digits that stand alone, for an image's id; nor are they a name elsewhere. */
+const imageId = /^[0-9a-f]{64}$/;
 
 const notRepository = 'must be registry/name in lower case';
 
@@ -28,6 +35,15 @@ const repositorySchema = z
       );
     } else if (name.at(-1)?.includes(':') || (name.length === 0 && registry.includes(':'))) {
       refuse('must not hold a tag: the digest says which image it is', 'remove the tag');
+    } else if (repository.length > mostCharacters) {
+      refuse(`must be at most ${mostCharacters} characters`, 'podman takes no longer name: shorten it');
+    } else if (Number(registryHost.exec(registry)?.groups?.port ?? 1) > 65_535) {
+      refuse('must have a port from 1 to 65535', 'name the port on which the registry listens');
+    } else if (imageId.test(name.at(-1) ?? '')) {
+      refuse(
+        'must not end in what looks like the id of an image',
+        'name the image; the key digest says which',
+      );
     } else if (
       !registryHost.test(registry) ||
       name.length === 0 ||
@@ -68,7 +84,10 @@ export const imageSchema = z
       code: 'custom',
       path: ['digest'],
       message: `must begin with sha256:${recordedPrefix}, the digest on record`,
-      params: { operatorSupplied: true },
+      params: {
+        remedy:
+          'set the digest on record; if another image is meant, change recordedPrefix with it, or take that out',
+      },
     });
   });
 export type ImageConfig = z.infer<typeof imageSchema>;

@@ -2,10 +2,11 @@ import * as z from 'zod';
 import { nonEmptyLineSchema } from '../text.ts';
 import { occurrencesIn } from './command-line.ts';
 import { extraArgumentsSchema } from './extra-arguments.ts';
-import { flagValueSchema } from './flag-value.ts';
+import { servedNameSchema } from './flag-value.ts';
 import { imageSchema } from './image.ts';
 import type { EngineFault, EngineInvocation, EnginePlace } from './invocation.ts';
 import { llamaCommandLine } from './llama-command-line.ts';
+import { misspeltPlaceholders, servingFaults } from './r9v-arguments.ts';
 
 export const r9vSchema = z.strictObject({
   kind: z.literal('r9v').describe('R9V, an engine for GGUF files.'),
@@ -18,7 +19,7 @@ export const r9vSchema = z.strictObject({
       "The image's own, as `podman image inspect --format '{{json .Config.Entrypoint}}'` shows it; preflight holds the " +
         'image to it before the old engine stops. Without it nothing is compared.',
     ),
-  servedName: flagValueSchema.describe('The name by which clients call the model.'),
+  servedName: servedNameSchema.describe('The name by which clients call the model.'),
   maxModelLength: z
     .int()
     .positive()
@@ -32,7 +33,8 @@ export const r9vSchema = z.strictObject({
   arguments: extraArgumentsSchema(llamaCommandLine).describe(
     'All arguments in order, flag and value as elements of their own. Replaced within them: `{payload}` and ' +
       '`{state:<name>}` by paths in the container, `{port}`, `{maxModelLength}`, `{servedName}`, `{publicName}` and ' +
-      '`{servedNames}` (all, joined by commas). Any other text, braces included, stays as it is.',
+      '`{servedNames}` (all, joined by commas). A name in braces that is like one of these is refused; any other text, braces included, ' +
+      'stays as it is. One must name `{payload}`, and the engine must be told to listen: `--host 0.0.0.0`.',
   ),
   healthPath: z
     .string()
@@ -68,6 +70,11 @@ export function invokeR9v(engine: R9vConfig, place: EnginePlace): EngineInvocati
       if (value === undefined) faults.push(unfilled(`arguments[${index}]`, argument, written));
       return value ?? written;
     }),
+  );
+  const known = [...values.keys()];
+  faults.push(
+    ...engine.arguments.flatMap((argument, index) => misspeltPlaceholders(argument, index, known)),
+    ...servingFaults(filled, place.payload, engine.maxModelLength),
   );
   if (place.publicNames.length > 0 && !/\{(?:publicName|servedNames)\}/.test(engine.arguments.join(' '))) {
     faults.push({

@@ -5,7 +5,7 @@ import { secretVersionSchema } from '../secret-shapes.ts';
 import { absolutePathSchema, nameSchema } from '../text.ts';
 import { apiKeyVariables } from './api-key.ts';
 import { extraArgumentsSchema } from './extra-arguments.ts';
-import { flagValueSchema } from './flag-value.ts';
+import { flagValueSchema, servedNameSchema } from './flag-value.ts';
 import { imageSchema } from './image.ts';
 import type { EngineFault, EngineInvocation, EnginePlace } from './invocation.ts';
 import {
@@ -80,7 +80,7 @@ const telemetrySchema = z.strictObject({
 export const vllmSchema = z.strictObject({
   kind: z.literal('vllm').describe('vLLM, or a fork of it.'),
   image: imageSchema.describe('Its entrypoint must be `vllm serve`, as that of the official images is.'),
-  servedName: flagValueSchema.describe(
+  servedName: servedNameSchema.describe(
     "The name by which clients call the model, and which answers and metrics carry; the host's `publicName` follows it.",
   ),
   tensorParallel: z

@@ -99,12 +99,15 @@ describe('numbers of speculative decoding', () => {
   });
 
   it('have no exponent in the argument, whoever wrote them how', () => {
-    const word = valueBehind(planned(`speculative: '{"a": 0.0000001, "b": [-0.00000125, 4.0, 1]}'`), flag);
-    expect(word).toBe('{"a":0.0000001,"b":[-0.00000125,4,1]}');
-    const given = { ...configured, speculative: { a: 1e-7 }, gpuMemoryUtilization: 1e-7 };
+    const word = valueBehind(
+      planned(`speculative: '{"method": "x", "a": 0.0000001, "b": [-0.00000125, 4.0, 1]}'`),
+      flag,
+    );
+    expect(word).toBe('{"method":"x","a":0.0000001,"b":[-0.00000125,4,1]}');
+    const given = { ...configured, speculative: { method: 'x', a: 1e-7 }, gpuMemoryUtilization: 1e-7 };
     const place = { port: 1, payload: '/model', state: {}, mounted: [], publicNames: [] };
     const { arguments: words } = invokeVllm(vllmSchema.parse(given), place);
-    expect(words[words.indexOf(flag) + 1]).toBe('{"a":0.0000001}');
+    expect(words[words.indexOf(flag) + 1]).toBe('{"method":"x","a":0.0000001}');
     expect(words[words.indexOf('--gpu-memory-utilization') + 1]).toBe('0.0000001');
   });
 });

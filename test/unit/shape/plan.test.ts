@@ -218,27 +218,34 @@ describe('an R9V engine', () => {
   });
 
   it('gets what fills a placeholder without a second look', () => {
-    const shape = withEngine(withArguments('{port}', '{servedName}', '{publicName}'), {
+    const shape = withEngine(withArguments('{payload}', '{port}', '{servedName}', '{publicName}'), {
       servedName: '{port}$&',
     });
-    expect(plan({ shape }).arguments).toEqual(['7770', '{port}$&', 'wire']);
-  });
-
-  it('is refused with a state that the shape does not have', () => {
-    expect(faultsOf({ shape: withArguments('{servedNames}', '{state:other}', '{port}') })).toEqual([
-      'slot:shape.engine.arguments[1] must not use {state:other}, which has no value',
+    expect(plan({ shape }).arguments).toEqual([
+      '/model/Qwen3.8-Flash-Next-Q8_0-00001-of-00004.gguf',
+      '7770',
+      '{port}$&',
+      'wire',
     ]);
   });
 
+  it('is refused with a state that the shape does not have', () => {
+    expect(
+      faultsOf({ shape: withArguments('{servedNames}', '{state:other}', '{port}', '{payload}') }),
+    ).toEqual(['slot:shape.engine.arguments[1] must not use {state:other}, which has no value']);
+  });
+
   it('is refused when it would not serve the public name', () => {
-    expect(faultsOf({ shape: withArguments('--alias', '{servedName}', '{port}') })).toEqual([
+    expect(faultsOf({ shape: withArguments('--alias', '{servedName}', '{port}', '{payload}') })).toEqual([
       'slot:shape.engine.arguments must serve wire as well: the host asks for it',
     ]);
   });
 
   it('is refused with a public name that the host does not have', () => {
     const { publicName: _, ...nameless } = host;
-    expect(faultsOf({ host: nameless, shape: withArguments('{publicName}', '{port}') })).toHaveLength(1);
+    expect(
+      faultsOf({ host: nameless, shape: withArguments('{publicName}', '{port}', '{payload}') }),
+    ).toHaveLength(1);
   });
 });
 
