@@ -1,6 +1,7 @@
 import { hostname } from 'node:os';
 import type { Finding, Inspection } from '../shape/inspection.ts';
 import { namesOf } from '../shape/names.ts';
+import { sealsOf } from '../shape/payload-seals.ts';
 import { type Release, releaseIdOf } from '../shape/release.ts';
 import { faultsOf } from './conjunction.ts';
 import { gpuMemory, type HostMemory, hostMemory } from './devices.ts';
@@ -121,6 +122,7 @@ async function occupantOf(
     servedNames: release.servedNames,
     port: release.port,
     invocation: unit.InvocationID,
+    seals: sealsOf(release),
   };
 }
 

@@ -1,13 +1,14 @@
 import type { Finding } from '../shape/inspection.ts';
 import { namesOf } from '../shape/names.ts';
 import type { PayloadFacts } from '../shape/payload-facts.ts';
+import { treesOf } from '../shape/payload-seals.ts';
 import { type Release, releaseIdOf } from '../shape/release.ts';
 import { expertOffloadQuantization } from '../shape/rules/model.ts';
 import { quantizationFlag } from '../shape/rules/payload.ts';
 import { hostMemory } from './devices.ts';
 import { engineUnit } from './engine.ts';
 import { foreignFindings } from './foreign.ts';
-import { requireManifest, treesOf, verifyTree } from './hashing/sealed-payload.ts';
+import { requireManifest, verifyTree } from './hashing/sealed-payload.ts';
 import { entrypointFault } from './image-description.ts';
 import type { Outside } from './outside.ts';
 import { applyPatches, patchedFileFault } from './patches.ts';

@@ -1,5 +1,6 @@
 import type { Occupant, Outcome, OutcomeKind, Phase, SlotState, Transaction } from '../shape/inspection.ts';
 import { identityLabel, namesOf } from '../shape/names.ts';
+import { differInSeals, sealsOf } from '../shape/payload-seals.ts';
 import { type Claim, type Release, releaseIdOf, shortId } from '../shape/release.ts';
 import { faultsOf } from './conjunction.ts';
 import { engineUnit, stateOf } from './engine.ts';
@@ -78,9 +79,10 @@ async function isServedAlready(
 ): Promise<boolean> {
   if (occupant?.engineIdentity !== release.engineIdentity) return false;
   const state = stateOf(await engineUnit(context.outside, context.service));
-  if (state !== 'serving') return state === 'loading';
+  if (state !== 'serving' && state !== 'loading') return false;
   const recorded = await context.store.release(occupant.releaseId);
-  return (await faultsOf(context.outside, recorded, 'committed')).length === 0;
+  if (differInSeals(sealsOf(recorded), sealsOf(release))) return false;
+  return state === 'loading' || (await faultsOf(context.outside, recorded, 'committed')).length === 0;
 }
 
 /** The engine that runs is the wanted one: it is proved and recorded, never restarted. */

@@ -1,5 +1,6 @@
 import type { InspectAnswer } from '../remote/inspect.ts';
 import type { Inspection, Phase } from '../shape/inspection.ts';
+import { differInSeals, sealsOf } from '../shape/payload-seals.ts';
 import {
   type Claim,
   claimOf,
@@ -68,6 +69,7 @@ export function intentOf(answer: InspectAnswer, wanted: Release): Intent {
   const engineStays =
     occupant !== null &&
     occupant.engineIdentity === wanted.engineIdentity &&
+    !differInSeals(occupant.seals ?? {}, sealsOf(wanted)) &&
     (occupant.state === 'serving' || occupant.state === 'loading');
   if (holdsSlot && occupant.state === 'serving') return { kind: 'unchanged', claim: occupant.claim };
 

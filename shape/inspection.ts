@@ -121,6 +121,8 @@ export const inspectionSchema = z.strictObject({
       port: z.int(),
       /** systemd's InvocationID: changes with every start of the engine. */
       invocation: z.string(),
+      /** Ids of manifests by path; absent in answers of agents of before there were seals. */
+      seals: z.record(z.string(), z.string()).optional(),
     })
     .nullable(),
   /** The transaction under way, or the last one. */

@@ -9,20 +9,13 @@ import {
   payloadManifestSchema,
 } from '../../shape/payload-manifest.ts';
 import type { HubFile, SealedTree } from '../../shape/payload-request.ts';
+import { treesOf } from '../../shape/payload-seals.ts';
 import { type Release, shortId } from '../../shape/release.ts';
 import type { Outside } from '../outside.ts';
 import { counted } from '../payload/wording.ts';
 import { type HashContext, readInUnit } from './hash-job.ts';
 import { HashMemo } from './hash-memo.ts';
 import { isHidden, payloadTree, type TreeFile } from './payload-tree.ts';
-
-/** All that a release mounts and never writes. */
-export function treesOf({ payload, mounts = [] }: Release): readonly SealedTree[] {
-  return [
-    { root: payload.folder, manifest: payload.manifest, expected: payload.expected },
-    ...mounts.map(({ source, manifest, expected }) => ({ root: source, manifest, expected })),
-  ];
-}
 
 /** A payload that is not what it claims to be, with everything that was found. */
 export class PayloadDiffers extends Error {

@@ -2,12 +2,16 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { intentOf, manifestText } from '../../../components/intent.ts';
 import { engineStates, type Inspection } from '../../../shape/inspection.ts';
+import { sealsOf } from '../../../shape/payload-seals.ts';
 import { manifestSchema, type Release, releaseIdOf } from '../../../shape/release.ts';
 import { claimOfQwen, inspection, occupant, qwen, release, transaction } from './samples.ts';
 
 const glm = release();
 const glmWithOtherChecks = release({
   checks: [{ kind: 'models' }, { kind: 'tool-call', servedName: 'glm53-flash', maxTokens: 64 }],
+});
+const sealedGlm = release({
+  payload: { ...glm.payload, verify: 'hashes', manifest: [{ name: 'a', size: 1, sha256: 'a'.repeat(64) }] },
 });
 const foreign = {
   severity: 'refuse' as const,
@@ -49,6 +53,24 @@ describe('what an up would do', () => {
       'cutover',
     ],
     ['the same engine serves under other checks', { occupant: occupant(glm) }, glmWithOtherChecks, 'record'],
+    [
+      'the same engine serves another payload that lay in the same folder',
+      { occupant: occupant(glm, { seals: { [glm.payload.folder]: 'f'.repeat(64) } }) },
+      sealedGlm,
+      'cutover',
+    ],
+    [
+      'the same engine serves what was not sealed yet',
+      { occupant: occupant(glm, { seals: {} }) },
+      sealedGlm,
+      'record',
+    ],
+    [
+      'the same engine serves what is sealed alike, under other checks',
+      { occupant: occupant(glm, { seals: sealsOf(sealedGlm) }) },
+      { ...sealedGlm, checks: [] },
+      'record',
+    ],
     [
       'the same engine loads under other checks',
       { occupant: occupant(glm, { state: 'loading' }) },

@@ -120,6 +120,29 @@ describe('a shape that asks for hashes', () => {
   });
 });
 
+describe('a payload that was replaced in its place, and sealed anew', () => {
+  const resealed = sealed('qwen', {
+    manifest: manifest.map((file) =>
+      file.name === 'tokenizer.json' ? { ...file, sha256: sha256(changed) } : file,
+    ),
+  });
+
+  it('is not recorded as served by the engine that has loaded the one before, and there is no way back', async () => {
+    host.files.set('/home/dank/models/qwen/tokenizer.json', changed);
+    const outcome = await cutoverTo(resealed);
+    expect(outcome).toMatchObject({ kind: 'refused', stage: 'preflight: rollback set' });
+    expect(outcome.message).toContain('There would be no way back to qwen');
+  });
+
+  it('is no matter of a seal that was taken for the first time', async () => {
+    host = new SimulatedHost(glm.service, [glm, qwen]);
+    await cutoverTo(plain('qwen'));
+    const { starts } = host;
+    expect(await cutoverTo(qwen)).toMatchObject({ kind: 'serving' });
+    expect(host.starts).toBe(starts);
+  });
+});
+
 describe('a preview', () => {
   const findings = async (wanted: Release) => {
     const store = new Store(host, wanted.service);
