@@ -64,13 +64,15 @@ export function knowledgeFrom(
   };
 }
 
+const modeline = '# yaml-language-server: $schema=./image.schema.json\n';
+
 /** One line a flag and all words quoted: a difference shows what an image took away, and no reader types a word. */
 export function textOf(knowledge: ImageKnowledge): string {
   const { flags, ...rest } = knowledge;
   const word = (value: unknown): string => JSON.stringify(value);
   const head = stringify(rest, { defaultStringType: 'QUOTE_DOUBLE', defaultKeyType: 'PLAIN', lineWidth: 0 });
   const lines = Object.entries(flags).map(([name, flag]) => `  ${word(name)}: ${word(flag)}\n`);
-  return `${head}flags:\n${lines.join('')}`;
+  return `${modeline}${head}flags:\n${lines.join('')}`;
 }
 
 /** Says what became of the file. The same answer on another day leaves it as it is. */

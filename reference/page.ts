@@ -1,7 +1,8 @@
 import { type FileKind, howToSupply, suppliedKeys } from '../shape/operator-supplied.ts';
+import { isUnconditional } from '../shape/rules/rule-ids.ts';
 import { rules } from '../shape/rules/rules.ts';
 import { type Key, keysBelow } from './keys.ts';
-import { formsIn, modelSchema, type Schema, schemaAt, stackSchema } from './schemas.ts';
+import { formsIn, imageSchema, modelSchema, type Schema, schemaAt, stackSchema } from './schemas.ts';
 
 /** Text of `docs/configuration.md`: all that can be configured, from the schemas that it is validated by. */
 export function configurationPage(): string {
@@ -45,12 +46,16 @@ export function configurationPage(): string {
     '## models/\\<name>.yaml',
     'What is on record of a model, whichever shape serves it; a shape names it by its key `model`.',
     table(keysBelow(modelSchema())),
+    '## images/\\<name>.yaml',
+    'What is known of an image, found by its digest: of files that begin the digest the one that names most of it ' +
+      'counts. `npx slot image learn <shape>` asks the image on its host and writes the file.',
+    table(keysBelow(imageSchema())),
     '## Forms',
     'What a type of the tables above stands for.',
     formsTable(),
     '## Rules',
     'What a shape is judged by. `refuse`: nothing is touched, unless the shape is excepted by the rule’s id, with a ' +
-      'reason, in `slot:shape.exceptions`. `warn`: it is said.',
+      'reason, in `slot:shape.exceptions`. `refuse, always`: no shape can be excepted. `warn`: it is said.',
     rulesTable(),
   ]
     .filter((part) => part !== '')
@@ -67,7 +72,8 @@ A stack is a file: \`Pulumi.<host>.yaml\` describes a machine, \`Pulumi.<shape>.
 wrong in a shape's file, its host's and its model's is told at once, each with file, key, value, limit and what to do.
 
 An editor completes the keys and marks what is wrong while you type, if it has a YAML language server (in VS Code: the
-extension YAML of Red Hat; in Neovim: \`yamlls\`). The first line of each file names its schema:
+extension YAML of Red Hat; in Neovim: \`yamlls\`). The first line of each file names its schema; in \`models/\` it is \`./model.schema.json\`, in \`images/\`
+\`./image.schema.json\`:
 
     # yaml-language-server: $schema=./stack.schema.json
 
@@ -153,7 +159,12 @@ function formsTable(): string {
 function rulesTable(): string {
   return rows(
     ['rule', 'severity', 'why', 'evidence'],
-    rules.map(({ id, severity, reason, evidence }) => [`\`${id}\``, severity, reason, evidence]),
+    rules.map(({ id, severity, reason, evidence }) => [
+      `\`${id}\``,
+      isUnconditional(id) ? `${severity}, always` : severity,
+      reason,
+      evidence,
+    ]),
   );
 }
 

@@ -1,8 +1,10 @@
 import * as z from 'zod';
 import { stackFileSchema } from '../shape/configuration.ts';
+import { imageKnowledgeSchema } from '../shape/engines/image-knowledge.ts';
 import { type Form, forms } from '../shape/forms.ts';
 import { modelFileSchema } from '../shape/model.ts';
 import { suppliedKeys } from '../shape/operator-supplied.ts';
+import { isUnconditional } from '../shape/rules/rule-ids.ts';
 
 /** JSON Schema, with `patternErrorMessage` of the editors' language server. */
 export type Schema = z.core.JSONSchema.BaseSchema & { patternErrorMessage?: string };
@@ -17,12 +19,20 @@ export function stackSchema(): Schema {
     const described = schemaAt(config, `slot:${kind}`);
     for (const key of suppliedKeys(kind)) letBeMissing(described, key.split('.'));
   }
+  const { propertyNames } = schemaAt(config, 'slot:shape', 'exceptions');
+  const rules = propertyNames as Schema;
+  rules.enum = (rules.enum ?? []).filter((id) => !isUnconditional(String(id)));
   return schema;
 }
 
 /** Schema of `models/<name>.yaml`, for editors. */
 export function modelSchema(): Schema {
   return editorSchema(modelFileSchema);
+}
+
+/** Schema of `images/<name>.yaml`, for editors. */
+export function imageSchema(): Schema {
+  return editorSchema(imageKnowledgeSchema);
 }
 
 /** The schema of a key below that of an object. */
@@ -37,7 +47,7 @@ export function schemaAt(schema: Schema, ...path: readonly string[]): Schema {
 /** By name; the forms of all values that a file can hold. */
 export function formsIn(): ReadonlyMap<string, Form> {
   const found = new Map<string, Form>();
-  for (const schema of [stackFileSchema, modelFileSchema]) {
+  for (const schema of [stackFileSchema, modelFileSchema, imageKnowledgeSchema]) {
     z.toJSONSchema(schema, {
       io: 'input',
       override: ({ zodSchema }) => {
@@ -56,10 +66,10 @@ function editorSchema(schema: z.ZodType): Schema {
     override: ({ zodSchema, jsonSchema }) => {
       const form = forms.get(zodSchema);
       if (form === undefined) return;
-      const { name, limit, examples, pattern } = form;
+      const { name, limit, examples, pattern, fitsAnyMeaning = true } = form;
       Object.assign(jsonSchema, {
         title: name,
-        ...(examples.length > 0 && { examples: [...examples] }),
+        ...(fitsAnyMeaning && examples.length > 0 && { examples: [...examples] }),
         ...(pattern !== undefined && { pattern }),
         patternErrorMessage: limit,
       });

@@ -7,6 +7,8 @@ export interface Form {
   /** What a value must be. */
   readonly limit: string;
   readonly examples: readonly string[];
+  /** False: keys of many meanings have it, so that an example of one would mislead at another; an editor shows none. */
+  readonly fitsAnyMeaning?: false;
   /** What to write where a value is refused; undefined: what `limit` says is enough. */
   readonly remedy?: string;
   /** What an editor holds a value to, where the schema does not say it by itself. */

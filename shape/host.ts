@@ -9,7 +9,12 @@ const portSchema = z
   .int()
   .min(1)
   .max(65535)
-  .register(forms, { name: 'port', limit: 'must be a whole number from 1 to 65535', examples: ['7770'] });
+  .register(forms, {
+    name: 'port',
+    limit: 'must be a whole number from 1 to 65535',
+    examples: ['7770'],
+    fitsAnyMeaning: false,
+  });
 
 const notPciAddress = 'must be a PCI address in full and lower case, e.g. 0000:03:00.0';
 
@@ -65,7 +70,7 @@ const notWord = 'must be one word, and not begin with -, which ssh would take fo
 const wordSchema = z
   .string()
   .regex(/^[^\s\p{Cc}-][^\s\p{Cc}]*$/u, notWord)
-  .register(forms, { name: 'word', limit: notWord, examples: ['192.0.2.7', 'dank'] });
+  .register(forms, { name: 'word', limit: notWord, examples: ['dank'], fitsAnyMeaning: false });
 
 const notAddress = 'must be a DNS name or an IP address alone';
 
@@ -142,7 +147,8 @@ export const hostSchema = z.strictObject({
     .describe('MemAvailable that must be there before an engine starts; without it there is no gate.'),
   gpuArchitecture: nameSchema
     .optional()
-    .describe('As the kernel names it, e.g. `gfx1201`; without it rules that need it are silent.'),
+    .describe('As the kernel names it, e.g. `gfx1201`; without it rules that need it are silent.')
+    .meta({ examples: ['gfx1201'] }),
   gpuMemory: byteSizeSchema
     .optional()
     .describe(

@@ -61,6 +61,13 @@ export const byteSizeSchema = quantity('size', (text) => ByteSize.parse(text), O
   '6.234 MiB',
 ]);
 
+/** The same, where nothing at all would be no amount. */
+export const positiveByteSizeSchema = byteSizeSchema.superRefine(({ bytes }, context) => {
+  if (bytes > 0) return;
+  const params = { remedy: "give it a size, e.g. '64 MiB', or leave it out" };
+  context.addIssue({ code: 'custom', message: 'must be more than 0 B', params });
+});
+
 /** Configuration text such as `20 min`; a bare number is refused, because nobody can see its unit. */
 export const durationSchema = quantity(
   'duration',

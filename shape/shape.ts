@@ -7,6 +7,17 @@ import { isUnconditional, ruleIdSchema } from './rules/rule-ids.ts';
 import { secretVersionSchema } from './secret-shapes.ts';
 import { absolutePathSchema, hostPathSchema, lineSchema, nameSchema, nonEmptyLineSchema } from './text.ts';
 
+/**
+ * Chosen, not measured: server, scheduler and each rank are processes whose libraries start threads by the number of
+ * cores, and podman's own default is 2,048. Whoever writes fewer than this means something else.
+ */
+const fewestPids = 256;
+
+/** Linux: PID_MAX_LIMIT on 64 bits; podman and systemd take a larger number and nothing comes of it. */
+const mostPids = 4_194_304;
+
+const notPids = `must be infinity or a whole number from ${fewestPids} to ${mostPids}`;
+
 const limitsSchema = z.strictObject({
   memlock: z
     .union([z.literal('infinity'), byteSizeSchema], 'must be infinity or a size with its unit')
@@ -19,10 +30,10 @@ const limitsSchema = z.strictObject({
     .prefault('8 MiB')
     .describe("Memory that the engine may pin. The default is systemd's own."),
   pids: z
-    .union([z.literal('infinity'), z.int().positive()], 'must be infinity or a whole number above 0')
+    .union([z.literal('infinity'), z.int().min(fewestPids).max(mostPids)], notPids)
     .register(forms, {
       name: '`infinity` or whole number',
-      limit: 'must be infinity or a whole number above 0',
+      limit: notPids,
       examples: ['infinity', '4096'],
       remedy: 'write infinity where there is to be no limit, else a plain number without quotes, e.g. 4096',
     })
@@ -35,7 +46,13 @@ const deadlinesSchema = z.strictObject({
     .prefault('0 s')
     .describe('Wait for running requests to end before the engine is stopped.'),
   stop: positiveDurationSchema.prefault('1 min').describe('From the stop to an empty slot.'),
-  boot: positiveDurationSchema.prefault('20 min').describe('From the start to the first healthy answer.'),
+  boot: positiveDurationSchema
+    .prefault('20 min')
+    .describe(
+      'From the start to the first healthy answer. vLLM gives up by itself after 10 min unless ' +
+        '`environment.VLLM_ENGINE_READY_TIMEOUT_S` says the seconds of this: the rule `ready-timeout` refuses a shape of ' +
+        'vLLM that has one without the other.',
+    ),
   check: positiveDurationSchema.prefault('3 min').describe("Each check's whole answer."),
   settle: durationSchema
     .prefault('10 s')
@@ -49,7 +66,12 @@ const notVariable = 'must be the name of a variable: A-Z a-z 0-9 _, not a digit 
 export const variableSchema = z
   .string()
   .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, notVariable)
-  .register(forms, { name: 'variable', limit: notVariable, examples: ['PYTORCH_CUDA_ALLOC_CONF'] });
+  .register(forms, {
+    name: 'variable',
+    limit: notVariable,
+    examples: ['PYTORCH_CUDA_ALLOC_CONF'],
+    fitsAnyMeaning: false,
+  });
 
 /** A part of a split model, by its number. */
 const splitPart = /-(0*)(\d+)(-of-\d+(?:\.[^/]*)?)$/;
@@ -129,7 +151,10 @@ export const shapeSchema = z.strictObject({
   environment: z
     .record(variableSchema, lineSchema)
     .default({})
-    .describe('Variables of the engine, exactly as it gets them.'),
+    .describe(
+      'Variables of the engine, exactly as it gets them. vLLM needs `VLLM_ENGINE_READY_TIMEOUT_S` here, in seconds, ' +
+        'where `deadlines.boot` is longer than its own 10 min, as the default is.',
+    ),
   secrets: z
     .record(
       variableSchema,

@@ -45,6 +45,7 @@ export const absolutePathSchema = z
     name: 'absolute path',
     limit: notAbsolute,
     examples: ['/home/dank/models'],
+    fitsAnyMeaning: false,
     pattern: '^/[^:,\\\\]*$',
   });
 
@@ -59,6 +60,7 @@ export const hostPathSchema = z
     name: 'path',
     limit: notMountable,
     examples: ['GLM-5.3-Flash-W4A16-AutoRound'],
+    fitsAnyMeaning: false,
     pattern: '^[^~:,\\\\][^:,\\\\]*$',
   });
 
@@ -72,7 +74,7 @@ const notName = 'must be 1 to 63 of a-z 0-9 _ . - and begin and end with a lette
 export const nameSchema = z
   .string()
   .regex(/^[a-z0-9](?:[a-z0-9_.-]{0,61}[a-z0-9])?$/, notName)
-  .register(forms, { name: 'name', limit: notName, examples: ['glm-w4a16'] });
+  .register(forms, { name: 'name', limit: notName, examples: ['glm-w4a16'], fitsAnyMeaning: false });
 
 /** What systemd calls kinds of units: a name that ends so would give `x.service.service`. */
 const unitEnding = /\.(?:service|target|socket|timer|mount|slice|scope|path)$/;

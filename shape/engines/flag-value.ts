@@ -8,7 +8,13 @@ const notFlagValue = 'must be one line of well-formed text without NUL, not empt
 export const flagValueSchema = z
   .string()
   .refine((text) => isOneLine(text) && text !== '' && !text.startsWith('-'), notFlagValue)
-  .register(forms, { name: 'value of a flag', limit: notFlagValue, examples: ['glm47'], pattern: '^[^-]' });
+  .register(forms, {
+    name: 'value of a flag',
+    limit: notFlagValue,
+    examples: ['glm47'],
+    fitsAnyMeaning: false,
+    pattern: '^[^-]',
+  });
 
 const notServedName = `${notFlagValue}, and not begin or end with a blank`;
 

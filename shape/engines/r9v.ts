@@ -7,6 +7,7 @@ import { imageSchema } from './image.ts';
 import type { EngineFault, EngineInvocation, EnginePlace } from './invocation.ts';
 import { llamaCommandLine } from './llama-command-line.ts';
 import { misspeltPlaceholders, servingFaults } from './r9v-arguments.ts';
+import { countSchema } from './token-count.ts';
 
 export const r9vSchema = z.strictObject({
   kind: z.literal('r9v').describe('R9V, an engine for GGUF files.'),
@@ -20,10 +21,9 @@ export const r9vSchema = z.strictObject({
         'image to it before the old engine stops. Without it nothing is compared.',
     ),
   servedName: servedNameSchema.describe('The name by which clients call the model.'),
-  maxModelLength: z
-    .int()
-    .positive()
-    .describe('Tokens of prompt and answer together, as `/v1/models` must show them.'),
+  maxModelLength: countSchema.describe(
+    'Tokens of prompt and answer together, as `/v1/models` must show them.',
+  ),
   gpuMemoryUtilization: z
     .number()
     .gt(0)

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { forms } from '../forms.ts';
-import { byteSizeSchema, durationSchema } from '../quantities.ts';
+import { durationSchema, positiveByteSizeSchema } from '../quantities.ts';
 import { secretVersionSchema } from '../secret-shapes.ts';
 import { absolutePathSchema, nameSchema } from '../text.ts';
 import { apiKeyVariables } from './api-key.ts';
@@ -17,6 +17,7 @@ import {
   plainNumber,
 } from './plain-json.ts';
 import { speculativeFaults } from './speculative.ts';
+import { countSchema } from './token-count.ts';
 import { vllmCommandLine } from './vllm-command-line.ts';
 
 const notSpeculative = 'must be a map, or its JSON without quotes around it: it becomes --speculative-config';
@@ -88,15 +89,11 @@ export const vllmSchema = z.strictObject({
     .positive()
     .default(1)
     .describe('GPUs that share the model (`--tensor-parallel-size`).'),
-  maxModelLength: z.int().positive().describe('Tokens of prompt and answer together (`--max-model-len`).'),
-  maxSequences: z
-    .int()
-    .positive()
+  maxModelLength: countSchema.describe('Tokens of prompt and answer together (`--max-model-len`).'),
+  maxSequences: countSchema
     .optional()
     .describe("Requests at one time (`--max-num-seqs`); without it the engine's own number."),
-  maxBatchedTokens: z
-    .int()
-    .positive()
+  maxBatchedTokens: countSchema
     .optional()
     .describe(
       "Tokens of one step (`--max-num-batched-tokens`); without it the engine's own number. On record: 8,192 killed " +
@@ -110,7 +107,7 @@ export const vllmSchema = z.strictObject({
   kvCacheDtype: flagValueSchema
     .default('auto')
     .describe('Type of the KV cache (`--kv-cache-dtype`); `auto` is the type of the weights.'),
-  kvCacheMemory: byteSizeSchema
+  kvCacheMemory: positiveByteSizeSchema
     .optional()
     .describe(
       "Size of the KV cache on each GPU (`--kv-cache-memory-bytes`); without it what the engine's own plan gives.",
@@ -139,12 +136,14 @@ export const vllmSchema = z.strictObject({
     .describe(
       'Reads the tool calls of the model (`--tool-call-parser`, with `--enable-auto-tool-choice`). Without one the ' +
         'engine answers HTTP 400 to every request with tools.',
-    ),
+    )
+    .meta({ examples: ['glm47'] }),
   reasoningParser: flagValueSchema
     .optional()
     .describe(
       'Tells the thinking from the answer (`--reasoning-parser`). Without one the thinking leaks into the answer.',
-    ),
+    )
+    .meta({ examples: ['glm47'] }),
   speculative: speculativeSchema
     .optional()
     .describe(

@@ -65,7 +65,8 @@ describe('slot image learn', () => {
     expect(ssh.calls[0]?.command).toContain('slot describe-image');
     expect(JSON.parse(ssh.calls[0]?.input ?? '')).toEqual({ image, engineKind: 'vllm' });
     expect(said).toContain(`${file}: 2 flags, 2 tool parsers, 1 reasoning parsers`);
-    expect(written()).toBe(`digest: "sha256:da4029666${'0'.repeat(55)}"
+    expect(written()).toBe(`# yaml-language-server: $schema=./image.schema.json
+digest: "sha256:da4029666${'0'.repeat(55)}"
 engine: "vllm"
 version: "0.19.1"
 source: "the image itself, by slot image learn"

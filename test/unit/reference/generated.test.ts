@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { generated } from '../../../reference/generated.ts';
 import { keysBelow, undocumented } from '../../../reference/keys.ts';
-import { modelSchema, type Schema, schemaAt, stackSchema } from '../../../reference/schemas.ts';
+import { imageSchema, modelSchema, type Schema, schemaAt, stackSchema } from '../../../reference/schemas.ts';
 
 const made = generated();
 const stack = stackSchema();
@@ -17,6 +17,7 @@ describe('what is made from the schemas', () => {
     ['a stack file', stack],
     ['an engine', { oneOf: engines }],
     ['a model', modelSchema()],
+    ['an image', imageSchema()],
   ])('says of every key of %s what it means', (_what, schema) => {
     const schemas = (schema.oneOf ?? [schema]) as Schema[];
     expect(schemas.flatMap((one) => undocumented(keysBelow(one)))).toEqual([]);
@@ -34,11 +35,33 @@ describe('what is made from the schemas', () => {
 
   it('says each key of the configuration', () => {
     const page = made['docs/configuration.md'] ?? '';
-    const keys = [stack, ...engines, modelSchema()].flatMap((schema) => keysBelow(schema));
+    const keys = [stack, ...engines, modelSchema(), imageSchema()].flatMap((schema) => keysBelow(schema));
     expect(keys.length).toBeGreaterThan(80);
     for (const { path } of keys) {
       expect(page).toContain(`\`${path.replace(/^config\.(?:slot:(?:host|shape)\.)?/, '')}\``);
     }
+  });
+
+  it('shows an example only at keys that it is one for', () => {
+    const examples = [stack, ...engines].flatMap((schema) =>
+      keysBelow(schema).flatMap(({ path, schema: field }) =>
+        ((field.examples ?? []) as unknown[]).map((example) => `${path} ${String(example)}`),
+      ),
+    );
+    expect(examples.filter((line) => line.endsWith(' glm47'))).toEqual([
+      'toolParser glm47',
+      'reasoningParser glm47',
+    ]);
+    expect(examples.filter((line) => line.endsWith(' glm-w4a16'))).toEqual([]);
+    expect(examples.filter((line) => line.endsWith(' 7770'))).toEqual([]);
+    expect(examples).toContain('config.slot:host.gpuArchitecture gfx1201');
+  });
+
+  it('marks the rules that no shape is excepted from', () => {
+    const lines = (made['docs/configuration.md'] ?? '').split('\n');
+    const severity = (id: string) => lines.find((line) => line.startsWith(`| \`${id}\` |`))?.split(' | ')[1];
+    expect(severity('image-by-digest')).toBe('refuse, always');
+    expect(severity('glm-kv-cache-fp8')).toBe('refuse');
   });
 
   it('refuses unknown keys in every map of known ones', () => {
@@ -51,6 +74,7 @@ describe('what is made from the schemas', () => {
     };
     look(stack, 'stack');
     look(modelSchema(), 'model');
+    look(imageSchema(), 'image');
     expect(open).toEqual([]);
   });
 });
