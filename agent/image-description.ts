@@ -1,6 +1,5 @@
-import { posix } from 'node:path';
 import * as z from 'zod';
-import { type ImageDescription, imageDescriptionSchema } from '../shape/engines/image-knowledge.ts';
+import { beginsAs, type ImageDescription, imageDescriptionSchema } from '../shape/engines/image-knowledge.ts';
 import type { Release } from '../shape/release.ts';
 import type { Outside } from './outside.ts';
 import { imageEntrypoint, imageState } from './podman.ts';
@@ -43,9 +42,7 @@ export async function entrypointFault(
 ): Promise<string | undefined> {
   if (wanted === undefined) return undefined;
   const actual = await imageEntrypoint(outside, image);
-  const [program = '', ...words] = actual;
-  const spellings = [actual, [posix.basename(program), ...words]].map((spelling) => JSON.stringify(spelling));
-  return spellings.includes(JSON.stringify(wanted))
+  return beginsAs(actual, wanted)
     ? undefined
     : `the image begins with ${actual.length === 0 ? 'nothing of its own' : JSON.stringify(actual)}, ` +
         `the arguments are made for ${JSON.stringify(wanted)}`;

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { byteSizeSchema } from './quantities.ts';
+import { positiveByteSizeSchema } from './quantities.ts';
 import { nameSchema, nonEmptyLineSchema } from './text.ts';
 
 /** What is on record of a model, whichever shape serves it; sizes by this schema. */
@@ -56,6 +56,10 @@ function memorySchemaWith<S extends z.ZodType<number>>(bytes: S) {
       .default([])
       .describe('What the engine said or was seen to take, kept beside what the law gives.'),
   });
+  const costOf = {
+    method: nonEmptyLineSchema.describe('Method of speculative decoding.'),
+    maxModelLength: z.int().positive().optional().describe('At this length; without it: not on record.'),
+  };
   return z.strictObject({
     tensorParallel: z.int().positive().describe('Ranks with which all of this was measured.'),
     gpuMemory: bytes.optional().describe('Of each GPU on which it was measured.'),
@@ -95,15 +99,17 @@ function memorySchemaWith<S extends z.ZodType<number>>(bytes: S) {
       .describe('Arenas that were seen. What a shape has in another way is not known of its arena.'),
     speculationCost: z
       .array(
-        z.strictObject({
-          method: nonEmptyLineSchema.describe('Method of speculative decoding.'),
-          maxModelLength: z
-            .int()
-            .positive()
-            .optional()
-            .describe('At this length; without it: not on record.'),
-          arena: bytes.describe('What the arena lost.'),
-        }),
+        z.union(
+          [
+            z.strictObject({ ...costOf, arena: bytes.describe('What the arena was said to lose.') }),
+            z.strictObject({
+              ...costOf,
+              from: bytes.describe('The arena without it, where the loss itself is not on record.'),
+              to: bytes.describe('The arena with it.'),
+            }),
+          ],
+          'must have arena, or from and to',
+        ),
       )
       .default([])
       .describe('What speculative decoding was seen to cost.'),
@@ -135,9 +141,9 @@ function memorySchemaWith<S extends z.ZodType<number>>(bytes: S) {
 }
 
 /** As it is written in `models/<name>.yaml`, sizes with their units. */
-export const modelFileSchema = modelSchemaWith(byteSizeSchema.transform(({ bytes }) => bytes));
+export const modelFileSchema = modelSchemaWith(positiveByteSizeSchema.transform(({ bytes }) => bytes));
 
 /** As a release carries it, sizes in bytes. */
-export const modelSchema = modelSchemaWith(z.number().nonnegative());
+export const modelSchema = modelSchemaWith(z.number().positive());
 export type Model = z.infer<typeof modelSchema>;
 export type MemoryRecord = NonNullable<Model['memory']>;

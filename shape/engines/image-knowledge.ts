@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { nearest } from '../schema-keys.ts';
 import { nameSchema, nonEmptyLineSchema } from '../text.ts';
-import { type Flag, flagNamed, occurrencesIn, takesSchema } from './command-line.ts';
+import { type Flag, flagAbbreviatedBy, flagNamed, occurrencesIn, takesSchema } from './command-line.ts';
 
 const flagNameSchema = z.string().regex(/^--?[A-Za-z][\w.-]*$/, 'must be a flag with its dashes');
 
@@ -33,6 +33,16 @@ const rcclFixedSchema = z
     'Whether its RCCL is known not to hang on gfx1201, as from 2.28.3 on; without it it is not known.',
   );
 
+const engineKindSchema = z.enum(['vllm', 'r9v']);
+const entrypointSchema = z.array(nonEmptyLineSchema);
+
+/** A day or a month that the calendar has. */
+function isDayOrMonth(text: string): boolean {
+  if (!/^\d{4}-\d{2}(?:-\d{2})?$/.test(text)) return false;
+  const day = new Date(text);
+  return !Number.isNaN(day.getTime()) && day.toISOString().startsWith(text);
+}
+
 /** `images/<name>.yaml`: what is known of an image, kept as data. */
 export const imageKnowledgeSchema = z.strictObject({
   digest: z
@@ -42,17 +52,16 @@ export const imageKnowledgeSchema = z.strictObject({
       'must be sha256: and up to 64 lower-case hexadecimal digits, as many as are known',
     )
     .describe('Of the image, whole; or its beginning, where no more is on record.'),
-  engine: z.enum(['vllm', 'r9v']).describe('Kind of the engine in it.'),
+  engine: engineKindSchema.describe('Kind of the engine in it.'),
   version: nonEmptyLineSchema
     .optional()
     .describe('As the engine says it of itself; without it it is not known.'),
   source: nonEmptyLineSchema.describe('Who says so.'),
   taken: z
     .string()
-    .regex(/^\d{4}-\d{2}(?:-\d{2})?$/, 'must be a day, as 2026-11-29, or a month')
+    .refine(isDayOrMonth, 'must be a day, as 2026-11-29, or a month')
     .describe('When, as 2026-11-29; a month where no more is on record.'),
-  entrypoint: z
-    .array(nonEmptyLineSchema)
+  entrypoint: entrypointSchema
     .optional()
     .describe("The image's own, empty for none; without it it is not known."),
   rcclFixed: rcclFixedSchema,
@@ -70,10 +79,21 @@ export type ImageDescription = z.infer<typeof imageDescriptionSchema>;
 export const imageFactsSchema = z.strictObject({
   /** Of the file in `images/`, without its ending. */
   name: nameSchema,
+  /** Absent in releases of before it was looked at. */
+  engine: engineKindSchema.optional(),
+  /** The image's own, empty for none; absent: not known. */
+  entrypoint: entrypointSchema.optional(),
   rcclFixed: rcclFixedSchema,
   ...commandLineKnowledge,
 });
 export type ImageFacts = z.infer<typeof imageFactsSchema>;
+
+/** Whether an image begins as it must; its program may be named by its path. */
+export function beginsAs(entrypoint: readonly string[], wanted: readonly string[]): boolean {
+  const [program = '', ...words] = entrypoint;
+  const spellings = [entrypoint, [program.split('/').at(-1) ?? program, ...words]];
+  return spellings.some((spelling) => JSON.stringify(spelling) === JSON.stringify(wanted));
+}
 
 /** A file of `images/` that speaks of an image. */
 export interface NamedImageKnowledge {
@@ -98,16 +118,9 @@ export function knowledgeOf(
 export function imageFacts({ name, knowledge }: NamedImageKnowledge, words: readonly string[]): ImageFacts {
   const flags = flagsIn(knowledge);
   const occurrences = occurrencesIn(words);
-  const bearing = flags.filter((flag) =>
-    occurrences.some(({ name: written }) => {
-      const known = flagNamed(flags, written);
-      if (known !== undefined) return known === flag;
-      const spellings = [flag.name, ...flag.aliases];
-      return (
-        spellings.some((spelling) => spelling.startsWith(written)) ||
-        nearest(written, spellingsOf(flags)) === flag.name
-      );
-    }),
+  const bearing = bearingFlags(
+    flags,
+    occurrences.map(({ name: written }) => written),
   );
   const parsers = (known: readonly string[], flag: string): string[] => {
     const used = occurrences.find(({ name: written }) => written === flag)?.values[0];
@@ -117,6 +130,8 @@ export function imageFacts({ name, knowledge }: NamedImageKnowledge, words: read
   };
   return {
     name,
+    engine: knowledge.engine,
+    ...(knowledge.entrypoint && { entrypoint: knowledge.entrypoint }),
     ...(knowledge.rcclFixed !== undefined && { rcclFixed: knowledge.rcclFixed }),
     complete: knowledge.complete,
     flags: Object.fromEntries(
@@ -130,8 +145,39 @@ export function imageFacts({ name, knowledge }: NamedImageKnowledge, words: read
   };
 }
 
-/** The flags that are known of an image. */
+/** Nobody reads more suggestions; each is a comparison with every flag. */
+const mostSuggestions = 20;
+
+function bearingFlags(flags: readonly Flag[], written: readonly string[]): readonly Flag[] {
+  const known = new Set(written.map((name) => flagNamed(flags, name)));
+  const unknown = [...new Set(written.filter((name) => flagNamed(flags, name) === undefined))];
+  const beginnings = new Set(unknown.filter((name) => flagAbbreviatedBy(flags, name) !== undefined));
+  const meant = new Set(
+    unknown
+      .filter((name) => !beginnings.has(name))
+      .slice(0, mostSuggestions)
+      .map((name) => nearest(name, spellingsOf(flags))),
+  );
+  return flags.filter(
+    (flag) =>
+      known.has(flag) ||
+      meant.has(flag.name) ||
+      [flag.name, ...flag.aliases].some((spelling) =>
+        [...beginnings].some((name) => spelling.startsWith(name)),
+      ),
+  );
+}
+
+const lists = new WeakMap<object, readonly Flag[]>();
+
+/** The flags that are known of an image; the same list for the same image. */
 export function flagsIn({ flags }: Pick<ImageFacts, 'flags'>): readonly Flag[] {
+  const list = lists.get(flags) ?? flagListOf(flags);
+  lists.set(flags, list);
+  return list;
+}
+
+function flagListOf(flags: ImageFacts['flags']): readonly Flag[] {
   return Object.entries(flags).map(([name, { aliases = [], takes, choices }]) => ({
     name,
     aliases,

@@ -3,7 +3,7 @@ import { countText, sizeText } from './amounts.ts';
 import type { MemoryDemand } from './demand.ts';
 import type { Figure } from './figure.ts';
 import { pinnedBytes } from './laws.ts';
-import { isOnRecord, known, type MemorySubject, notKnown } from './subject.ts';
+import { gpuMemoryBytes, isOnRecord, known, type MemorySubject, notKnown } from './subject.ts';
 
 const expertsNamed = { id: 'experts', label: 'experts', scope: 'rank', unit: 'count' } as const;
 const slotNamed = { id: 'expert-slot', label: 'expert slot', scope: 'rank' } as const;
@@ -22,12 +22,13 @@ export function expertFigures(subject: MemorySubject): readonly Figure[] {
   const experts = expertCount(subject);
   const slot = expertSlot(demand, subject);
   if (!demand.offload) return [experts, slot, residentFigure(experts, slot)];
-  const arena = arenaFigure(demand, record);
+  const seen = arenaOf(demand, subject);
+  const arena = arenaFigure(seen);
   return [
     experts,
     slot,
     arena,
-    slotsFigure(arena, slot, demand, record),
+    slotsFigure(arena, slot, seen),
     ...pinnedFigures(experts, slot, demand, record),
   ];
 }
@@ -75,15 +76,20 @@ function residentFigure(experts: Figure, slot: Figure): Figure {
   );
 }
 
+type SeenArena = MemoryRecord['arenas'][number];
+
 /** Of a shape that was not measured it is not known: it is what the engine finds left after its profile run. */
-function arenaFigure(demand: MemoryDemand, record: MemoryRecord | undefined): Figure {
-  const seen = arenaOf(demand, record);
+function arenaFigure(seen: SeenArena | undefined): Figure {
   if (seen === undefined) return notKnown(arenaNamed, 'not measured for a shape like this one');
-  return known(arenaNamed, seen.arena, 'recorded', `on record ${conditionsText(seen)}`);
+  const doubt = unrecordedText(seen);
+  return {
+    ...known(arenaNamed, seen.arena, 'recorded', `on record ${conditionsText(seen)}`),
+    ...(doubt !== undefined && { doubt }),
+  };
 }
 
-/** With what it was seen; what the record does not say is not a condition. */
-function conditionsText(seen: MemoryRecord['arenas'][number]): string {
+/** With what it was seen. */
+function conditionsText(seen: SeenArena): string {
   const { utilization, preciseMemory, maxModelLength, maxBatchedTokens, speculation } = seen;
   return [
     ...(utilization === undefined ? [] : [`at utilization ${utilization}`]),
@@ -94,12 +100,34 @@ function conditionsText(seen: MemoryRecord['arenas'][number]): string {
   ].join(', ');
 }
 
-function arenaOf(
-  demand: MemoryDemand,
-  record: MemoryRecord | undefined,
-): MemoryRecord['arenas'][number] | undefined {
+/** The conditions that the record does not name: with another one of these it is the arena of another shape. */
+function unrecordedText(seen: SeenArena): string | undefined {
+  const missing = [
+    ...(seen.utilization === undefined ? ['utilization'] : []),
+    ...(seen.preciseMemory === undefined ? ['plan of the arena'] : []),
+    ...(seen.maxModelLength === undefined ? ['length'] : []),
+    ...(seen.maxBatchedTokens === undefined ? ['batched tokens'] : []),
+  ];
+  return missing.length === 0
+    ? undefined
+    : `not measured of this shape: with which ${missing.join(', ')} is not on record`;
+}
+
+/**
+ * What the driver says of a GPU is a little below its size on paper: 31.9 GiB of 32 GiB. The next size that is sold is
+ * further away than this part of it.
+ */
+const sameSize = 0.95;
+
+/** The arena that was seen under all of the shape's conditions, or failing that under all that the record names. */
+function arenaOf(demand: MemoryDemand, subject: MemorySubject): SeenArena | undefined {
+  const { record } = subject;
   if (!isOnRecord(record, demand.ranks) || demand.kvCacheBytes !== undefined) return undefined;
-  return record.arenas.find(
+  const { gpuMemory } = record;
+  const here = gpuMemoryBytes(subject);
+  const [less, more] = [gpuMemory, here].sort((a = 0, b = 0) => a - b);
+  if (gpuMemory !== undefined && here !== undefined && (less ?? 0) < (more ?? 0) * sameSize) return undefined;
+  const seen = record.arenas.filter(
     ({ utilization, preciseMemory, maxModelLength, maxBatchedTokens, speculation }) =>
       (utilization ?? demand.utilization) === demand.utilization &&
       (maxBatchedTokens ?? demand.batchedTokens) === demand.batchedTokens &&
@@ -107,21 +135,19 @@ function arenaOf(
       (maxModelLength ?? demand.maxModelLength) === demand.maxModelLength &&
       speculation === demand.speculation,
   );
+  return seen.find((arena) => unrecordedText(arena) === undefined) ?? seen[0];
 }
 
-function slotsFigure(
-  arena: Figure,
-  slot: Figure,
-  demand: MemoryDemand,
-  record: MemoryRecord | undefined,
-): Figure {
+function slotsFigure(arena: Figure, slot: Figure, seen: SeenArena | undefined): Figure {
   if (typeof arena.amount !== 'number' || typeof slot.amount !== 'number' || slot.amount === 0) {
     return notKnown(slotsNamed, 'arena ÷ slot, of which one is not known');
   }
   const formula = `${sizeText(arena.amount)} ÷ ${sizeText(slot.amount)}, whole slots`;
-  const recorded = arenaOf(demand, record)?.slots;
-  const onRecord = recorded === undefined ? [] : [recorded];
-  return known(slotsNamed, Math.floor(arena.amount / slot.amount), 'derived', formula, onRecord);
+  const onRecord = seen?.slots === undefined ? [] : [seen.slots];
+  return {
+    ...known(slotsNamed, Math.floor(arena.amount / slot.amount), 'derived', formula, onRecord),
+    ...(arena.doubt !== undefined && { doubt: arena.doubt }),
+  };
 }
 
 function pinnedFigures(

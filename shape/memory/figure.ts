@@ -43,6 +43,8 @@ export interface Figure {
   readonly source?: Source;
   /** Where the amount comes from, or why it is not known. */
   readonly formula: string;
+  /** Why it may not be the amount of this shape; nothing is computed from it, nor judged by it. */
+  readonly doubt?: string;
   /** What the record has for the same, and how much that is above the amount. */
   readonly recorded?: readonly RecordedAmount[];
 }
@@ -51,4 +53,6 @@ export interface RecordedAmount {
   readonly amount: number;
   /** undefined: the amount itself is not known. */
   readonly residual?: number;
+  /** The recorded amounts of which it is the difference; absent: it is itself on record. */
+  readonly differenceOf?: readonly [from: number, to: number];
 }

@@ -40,10 +40,12 @@ function activationPeak({ ranks, batchedTokens }: MemoryDemand, { record }: Memo
   );
 }
 
-function gpuMemory({ measured, record }: MemorySubject): Figure {
+function gpuMemory({ measured, release, record }: MemorySubject): Figure {
   if (measured?.gpuMemoryBytes !== undefined) {
     return known(gpuNamed, measured.gpuMemoryBytes, 'measured', 'mem_info_vram_total of the smallest GPU');
   }
+  const configured = release.review?.gpuMemoryBytes;
+  if (configured !== undefined) return known(gpuNamed, configured, 'configured', 'gpuMemory of the host');
   if (record?.gpuMemory === undefined) return notKnown(gpuNamed, 'the host was not asked, or names no GPUs');
   return known(gpuNamed, record.gpuMemory, 'recorded', 'of the GPUs on which the model was measured');
 }

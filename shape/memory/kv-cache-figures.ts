@@ -1,7 +1,7 @@
 import type { MemoryRecord } from '../model.ts';
 import { countText, sizeText } from './amounts.ts';
 import type { MemoryDemand } from './demand.ts';
-import type { Figure } from './figure.ts';
+import type { Figure, RecordedAmount } from './figure.ts';
 import { type Law, lawAt } from './laws.ts';
 import { isOnRecord, known, type MemorySubject, notKnown, offRecord } from './subject.ts';
 
@@ -63,11 +63,9 @@ function mambaPages({ reserve, drafterReserve }: MemoryRecord): Figure {
 function drafterCost(demand: MemoryDemand, record: MemoryRecord): readonly Figure[] {
   const { speculation, maxModelLength } = demand;
   if (speculation === undefined) return [];
-  const recorded = record.speculationCost
-    .filter(
-      (cost) => cost.method === speculation && (cost.maxModelLength ?? maxModelLength) === maxModelLength,
-    )
-    .map(({ arena }) => arena);
+  const recorded = record.speculationCost.filter(
+    (cost) => cost.method === speculation && (cost.maxModelLength ?? maxModelLength) === maxModelLength,
+  );
   const { drafterReserve } = record;
   if (drafterReserve !== undefined && hasDrafter(demand, record)) {
     const more = {
@@ -75,14 +73,27 @@ function drafterCost(demand: MemoryDemand, record: MemoryRecord): readonly Figur
       bytesPerToken: drafterReserve.bytesPerToken - record.reserve.bytesPerToken,
     };
     const formula = `${lawText(more, maxModelLength)} more reserve; its weights are not counted`;
-    return [known(drafterNamed, lawAt(more, maxModelLength), 'derived', formula, recorded)];
+    const amount = lawAt(more, maxModelLength);
+    const figure = known(drafterNamed, amount, 'derived', formula);
+    const beside = recorded.map((cost) => ({ ...costOf(cost), residual: costOf(cost).amount - amount }));
+    return [beside.length === 0 ? figure : { ...figure, recorded: beside }];
   }
-  const [arena] = recorded;
+  const [cost] = recorded;
+  if (cost === undefined) return [notKnown(drafterNamed, `not on record for ${speculation}`)];
+  const { amount, differenceOf } = costOf(cost);
+  const terms = differenceOf?.map(sizeText).join(' − ');
   return [
-    arena === undefined
-      ? notKnown(drafterNamed, `not on record for ${speculation}`)
-      : known(drafterNamed, arena, 'recorded', `of the arena, on record for ${speculation}`),
+    terms === undefined
+      ? known(drafterNamed, amount, 'recorded', `of the arena, on record for ${speculation}`)
+      : known(drafterNamed, amount, 'derived', `of the arena: ${terms}, on record for ${speculation}`),
   ];
+}
+
+type Cost = MemoryRecord['speculationCost'][number];
+
+function costOf(cost: Cost): RecordedAmount {
+  if ('arena' in cost) return { amount: cost.arena };
+  return { amount: cost.from - cost.to, differenceOf: [cost.from, cost.to] };
 }
 
 function kvAvailable(demand: MemoryDemand, record: MemoryRecord): Figure {

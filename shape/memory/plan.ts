@@ -10,7 +10,7 @@ import { kvCacheFigures } from './kv-cache-figures.ts';
 /** The figures of a shape, in the order in which a reviewer reads them. */
 export interface MemoryPlan {
   readonly figures: readonly Figure[];
-  /** Undefined where there is no such figure, or it is no number. */
+  /** Undefined where there is no such figure, it is no number, or may not be that of this shape. */
   amount(id: FigureId, scope?: Figure['scope']): number | undefined;
 }
 
@@ -33,7 +33,7 @@ function planOf(figures: readonly Figure[]): MemoryPlan {
     figures,
     amount(id, scope) {
       const found = figures.find((figure) => figure.id === id && (scope ?? figure.scope) === figure.scope);
-      return typeof found?.amount === 'number' ? found.amount : undefined;
+      return found?.doubt === undefined && typeof found?.amount === 'number' ? found.amount : undefined;
     },
   };
 }

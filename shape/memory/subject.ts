@@ -51,6 +51,14 @@ function besides(recorded: readonly RecordedAmount[]): Pick<Figure, 'recorded'> 
   return recorded.length === 0 ? {} : { recorded };
 }
 
+/** Of each GPU of the host; undefined: nobody says. */
+export function gpuMemoryBytes({
+  measured,
+  release,
+}: Pick<MemorySubject, 'measured' | 'release'>): number | undefined {
+  return measured?.gpuMemoryBytes ?? release.review?.gpuMemoryBytes;
+}
+
 /** Whether the record holds for as many ranks as are asked for. */
 export function isOnRecord(record: MemoryRecord | undefined, ranks: number): record is MemoryRecord {
   return record !== undefined && record.tensorParallel === ranks;

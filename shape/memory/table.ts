@@ -36,6 +36,7 @@ function rowOf(figures: readonly Figure[]): readonly string[] {
   const [first] = figures;
   const notes = [
     first?.formula ?? '',
+    ...(first?.doubt === undefined ? [] : [first.doubt]),
     ...(first?.recorded ?? []).map((on) => recordedText(on, first?.unit ?? 'bytes')),
   ];
   return [first?.label ?? '', cell('rank'), cell('host'), first?.source ?? '', notes.join('; ')];
@@ -46,9 +47,10 @@ function amountText(amount: Figure['amount'], unit: Figure['unit']): string {
   return unit === 'bytes' ? sizeText(amount) : countText(amount);
 }
 
-/** `recorded 1.76 GiB, 102.24 MiB more`. */
-function recordedText({ amount, residual }: RecordedAmount, unit: Figure['unit']): string {
-  const recorded = `recorded ${amountText(amount, unit)}`;
+/** `recorded 1.76 GiB, 102.24 MiB more`; `recorded 13.50 GiB − 10.30 GiB = 3.20 GiB, 461.13 MiB more`. */
+function recordedText({ amount, residual, differenceOf }: RecordedAmount, unit: Figure['unit']): string {
+  const terms = differenceOf?.map((term) => amountText(term, unit)).join(' − ');
+  const recorded = `recorded ${terms === undefined ? '' : `${terms} = `}${amountText(amount, unit)}`;
   // What rounds to the same closes.
   if (residual === undefined || amountText(amount - residual, unit) === amountText(amount, unit))
     return recorded;

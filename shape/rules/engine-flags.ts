@@ -1,5 +1,6 @@
 import {
   type ChangedFlag,
+  changeAbbreviatedBy,
   type Flag,
   flagAbbreviatedBy,
   flagNamed,
@@ -8,7 +9,8 @@ import {
   occurrencesIn,
 } from '../engines/command-line.ts';
 import { commandLines } from '../engines/engine.ts';
-import { flagsIn, type ImageFacts } from '../engines/image-knowledge.ts';
+import { beginsAs, flagsIn, type ImageFacts } from '../engines/image-knowledge.ts';
+import { renderedArguments } from '../engines/rendered-arguments.ts';
 import type { Release } from '../release.ts';
 import { nearest } from '../schema-keys.ts';
 import type { Rule, RuleSubject } from './rule.ts';
@@ -47,6 +49,77 @@ export const imageKnown: Rule = {
   remedy: learn,
   examine: ({ release }) =>
     release.review?.image === undefined ? `no file of images/ speaks of ${digestOf(release)}` : undefined,
+};
+
+export const imageEngine: Rule = {
+  id: 'image-engine',
+  severity: 'refuse',
+  reason: 'the arguments are made for one kind of engine, and the image holds another',
+  evidence: 'the file of images/ that speaks of the image',
+  remedy: 'name the image of the engine that is meant, or set slot:shape.engine.kind to the kind in it',
+  examine: ({ release }) => {
+    const image = release.review?.image;
+    return image?.engine === undefined || image.engine === release.engineKind
+      ? undefined
+      : `${release.engineKind} on an image of ${image.engine} (images/${image.name}.yaml)`;
+  },
+};
+
+export const imageEntrypoint: Rule = {
+  id: 'image-entrypoint',
+  severity: 'refuse',
+  reason: 'arguments that are made for another beginning are not recognised, or start a default model',
+  evidence: "the image's own entrypoint (images/); field reports of vllm serve and of its api_server",
+  remedy: 'take an image that begins so; for R9V, correct slot:shape.engine.entrypoint',
+  examine: ({ release }) => {
+    const { image } = release.review ?? {};
+    const wanted = release.entrypoint;
+    if (image?.entrypoint === undefined || wanted === undefined) return undefined;
+    if (beginsAs(image.entrypoint, wanted)) return undefined;
+    const actual = image.entrypoint.length === 0 ? 'nothing of its own' : JSON.stringify(image.entrypoint);
+    return `the image begins with ${actual} (images/${image.name}.yaml), the arguments are made for ${JSON.stringify(wanted)}`;
+  },
+};
+
+/** Linux: MAX_ARG_STRLEN of include/uapi/linux/binfmts.h, 32 pages, the NUL at its end included. */
+const mostWordBytes = 131_072;
+
+export const wordLength: Rule = {
+  id: 'word-length',
+  severity: 'refuse',
+  reason: 'the kernel starts no program with a longer argument or variable: Argument list too long',
+  evidence: 'Linux: MAX_ARG_STRLEN in include/uapi/linux/binfmts.h, execve(2)',
+  remedy: 'shorten it, or put it in a file that the engine reads',
+  examine: ({ release }) => {
+    const variables = Object.entries(release.environment).map(
+      ([name, value]) => [`variable ${name}`, `${name}=${value}`] as const,
+    );
+    const words = release.arguments.map((word, index) => [`argument ${index + 1}`, word] as const);
+    return listed(
+      [...words, ...variables].map(([what, word]) => {
+        const bytes = Buffer.byteLength(word) + 1;
+        return bytes > mostWordBytes ? `${what} has ${bytes} bytes, of ${mostWordBytes}` : undefined;
+      }),
+    );
+  },
+};
+
+export const prefillInOneStep: Rule = {
+  id: 'prefill-in-one-step',
+  severity: 'refuse',
+  reason: 'without chunked prefill a prompt must fit into one step, so the engine ends at once',
+  evidence:
+    'vLLM: SchedulerConfig.verify_max_model_len, the same from 0.15 to 0.29 (vllm-project/vllm#33109, unslothai/unsloth-zoo#1211)',
+  remedy: 'take --no-enable-chunked-prefill out, or raise maxBatchedTokens to maxModelLength',
+  examine: ({ release }) => {
+    if (release.engineKind !== 'vllm') return undefined;
+    const words = renderedArguments(release.arguments);
+    const batched = words.number('--max-num-batched-tokens');
+    if (words.isOn('--enable-chunked-prefill') !== false || batched === undefined) return undefined;
+    return batched < release.maxModelLength
+      ? `--no-enable-chunked-prefill with ${batched} batched tokens at a length of ${release.maxModelLength}`
+      : undefined;
+  },
 };
 
 export const flagsKnown: Rule = {
@@ -104,15 +177,24 @@ export const flagsCurrent: Rule = {
   remedy:
     'do as it is said of the flag; where the image is older, learn it, or except the shape with that reason',
   examine: ({ release }) => {
-    const { changed } = commandLines[release.engineKind];
+    const commandLine = commandLines[release.engineKind];
+    const { changed } = commandLine;
     const image = release.review?.image;
     const flags = image === undefined ? [] : flagsIn(image);
     return listed(
       occurrencesIn(release.arguments).map((occurrence) => {
-        const change = changed.find(({ names }) => names.some((name) => isOf(name, occurrence)));
         // What the image says of itself counts for more than its public history.
-        if (change === undefined || flagNamed(flags, occurrence.name) !== undefined) return undefined;
-        return changeText(change, occurrence);
+        if (flagNamed(flags, occurrence.name) !== undefined) return undefined;
+        const change = changed.find(({ names }) => names.some((name) => isOf(name, occurrence)));
+        if (change !== undefined) return changeText(change, occurrence);
+        const cut = changeAbbreviatedBy(commandLine, occurrence.name);
+        return (
+          cut &&
+          changeText(cut.change, {
+            ...occurrence,
+            written: `${cut.whole}, cut short to ${occurrence.written},`,
+          })
+        );
       }),
     );
   },
@@ -130,6 +212,8 @@ export const flagValues: Rule = {
     const [first] = values;
     if (first === undefined) return needsValue(flag) ? `${written} has no value, and needs one` : undefined;
     if (flag.takes === 'nothing') return `${written} takes no value, and has ${JSON.stringify(first)}`;
+    if (flag.takes !== 'list' && values.length > 1)
+      return `${written} takes one value, and has ${values.length}: ${values.join(' ')}`;
     const { choices } = flag;
     if (choices === undefined) return undefined;
     const strange = values.find((value) => !choices.includes(value));

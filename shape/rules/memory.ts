@@ -1,5 +1,7 @@
+import { renderedArguments } from '../engines/rendered-arguments.ts';
 import { comparisonText, countText, sizeText } from '../memory/amounts.ts';
 import { demandOf } from '../memory/demand.ts';
+import type { FigureId } from '../memory/figure.ts';
 import { needLaw } from '../memory/kv-cache-figures.ts';
 import { fitsFrom } from '../memory/laws.ts';
 import { memoryPlanOf } from '../memory/plan.ts';
@@ -47,6 +49,47 @@ export const kvCacheBytesNeedPatch: Rule = {
     const demand = demandOf(release);
     if (!demand?.offload || demand.kvCacheBytes === undefined || demand.kvCapLifted) return undefined;
     return `--kv-cache-memory-bytes ${demand.kvCacheBytes} without a patch of gpu_worker.py that lifts the cap`;
+  },
+};
+
+/** What cannot be larger than what the engine claims of a GPU, as the plan calls it. */
+const withinClaim: readonly (readonly [FigureId, string])[] = [
+  ['kv-reserve', 'KV reserve'],
+  ['kv-need', 'KV cache needed'],
+  ['kv-available', 'KV cache allowed'],
+  ['arena', 'arena of the experts'],
+];
+
+export const planFitsGpu: Rule = {
+  id: 'plan-fits-gpu',
+  severity: 'refuse',
+  reason:
+    'the engine plans its KV cache and its experts into what it claims of the GPU, and does not boot without',
+  evidence:
+    'derived: the laws on record at this length, against the memory of the GPU times the utilization; explicit bytes as they are',
+  remedy:
+    'take a smaller maxModelLength or kvCacheMemory, or more gpuMemoryUtilization where the GPU has the memory',
+  examine: ({ release, measured }) => {
+    const demand = demandOf(release);
+    if (demand === undefined) return undefined;
+    const asked = renderedArguments(release.arguments).number('--kv-cache-memory-bytes');
+    if (asked !== undefined && asked <= 0) return `--kv-cache-memory-bytes ${asked}`;
+    const plan = memoryPlanOf(release, measured);
+    const claim = plan.amount('gpu-claim');
+    if (claim === undefined) return undefined;
+    const parts = [
+      ['--kv-cache-memory-bytes', asked] as const,
+      ...withinClaim.map(([id, what]) => [what, plan.amount(id)] as const),
+    ];
+    const exceeding = parts.find(([, bytes]) => bytes !== undefined && bytes > claim);
+    if (exceeding !== undefined) {
+      const [what, bytes = 0] = exceeding;
+      return `${what} at ${countText(release.maxModelLength)} tokens ${comparisonText(bytes, claim)} claimed`;
+    }
+    const rest = plan.amount('gpu-rest') ?? 0;
+    return rest < 0
+      ? `what the plan holds is ${sizeText(-rest)} more than the ${sizeText(claim)} claimed`
+      : undefined;
   },
 };
 
@@ -109,7 +152,8 @@ export const residentWeightsFit: Rule = {
     const { expected } = release.payload;
     const weights = expected?.bytes ?? expected?.sizeBytes;
     const gpu = measured?.gpuMemoryBytes ?? release.review?.gpuMemoryBytes;
-    if (demand === undefined || demand.offload || weights === undefined || gpu === undefined) return undefined;
+    if (demand === undefined || demand.offload || weights === undefined || gpu === undefined)
+      return undefined;
     const share = Math.floor(weights / demand.ranks);
     const claim = Math.floor(gpu * demand.utilization);
     return share <= claim ? undefined : `weights of one rank ${comparisonText(share, claim)} claimed`;

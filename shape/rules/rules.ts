@@ -1,13 +1,25 @@
-import { maskBesideIntegratedGpu, ncclProtocol, oneDeviceMask } from './devices.ts';
+import { expandableSegments } from './allocator.ts';
+import {
+  deviceMaskUsable,
+  gpuDeviceFiles,
+  maskBesideIntegratedGpu,
+  ncclProtocol,
+  oneDeviceMask,
+  ranksFitGpus,
+} from './devices.ts';
 import {
   flagsCurrent,
   flagsKnown,
   flagsRecorded,
   flagsWhole,
   flagValues,
+  imageEngine,
+  imageEntrypoint,
   imageKnown,
   parsersKnown,
   parsersRecorded,
+  prefillInOneStep,
+  wordLength,
 } from './engine-flags.ts';
 import { compileChangelist, dflashDrafter } from './experiments.ts';
 import { factsToJudgeBy } from './host-facts.ts';
@@ -23,6 +35,7 @@ import {
   pinnedFitsAfterStop,
   pinnedFitsGpuPages,
   pinnedFitsHost,
+  planFitsGpu,
   residentExpertsFit,
   residentWeightsFit,
 } from './memory.ts';
@@ -37,11 +50,17 @@ import {
   reasoningParser,
   toolParser,
 } from './model.ts';
-import { guardedImportHook, mountsNotRelabelled, mountsReadOnly } from './mounts.ts';
+import {
+  guardedImportHook,
+  mountsNotRelabelled,
+  mountsReadOnly,
+  mountTargets,
+  stateApartFromModels,
+} from './mounts.ts';
 import { noMovingText } from './moving-text.ts';
 import { quantizationFlag, quantizationFlagKnown } from './payload.ts';
 import type { Rule } from './rule.ts';
-import { noSecretInUnit } from './secrets.ts';
+import { noSecretByName, noSecretInUnit } from './secrets.ts';
 import { readyTimeout, startWithoutTimeout, stopInOrder } from './timeouts.ts';
 import { hostIpcWithoutSize, selinuxLabel, wordsSurvive } from './unit.ts';
 
@@ -58,11 +77,17 @@ export const rules: readonly Rule[] = [
   hybridMtpPrefixCaching,
   dflashDrafter,
   compileChangelist,
+  expandableSegments,
   profilerStack,
   oneDeviceMask,
+  deviceMaskUsable,
+  ranksFitGpus,
+  gpuDeviceFiles,
   maskBesideIntegratedGpu,
   ncclProtocol,
   mountsReadOnly,
+  stateApartFromModels,
+  mountTargets,
   mountsNotRelabelled,
   guardedImportHook,
   selinuxLabel,
@@ -76,9 +101,11 @@ export const rules: readonly Rule[] = [
   stopInOrder,
   wordsSurvive,
   noSecretInUnit,
+  noSecretByName,
   noMovingText,
   kvCacheFits,
   kvCacheBytesNeedPatch,
+  planFitsGpu,
   activationKilled,
   activationFits,
   residentExpertsFit,
@@ -93,6 +120,10 @@ export const rules: readonly Rule[] = [
   quantizationFlagKnown,
   factsToJudgeBy,
   imageKnown,
+  imageEngine,
+  imageEntrypoint,
+  wordLength,
+  prefillInOneStep,
   flagsKnown,
   flagsRecorded,
   flagsWhole,

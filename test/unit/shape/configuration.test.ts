@@ -177,6 +177,8 @@ describe('a value', () => {
     ],
     ['a limit in a unit of its own', 'limits', '{memlock: 64 MB}', "a size with its unit, e.g. '64 MiB'"],
     ['no limit of processes by -1', 'limits', '{pids: -1}', 'limits.pids write infinity'],
+    ['fewer processes than an engine has', 'limits', '{pids: 255}', 'limits.pids write infinity'],
+    ['more processes than Linux counts', 'limits', '{pids: 4194305}', 'limits.pids write infinity'],
     ['no limit of processes by 0', 'limits', '{pids: 0}', 'limits.pids write infinity'],
     ['no limit of processes by another word', 'limits', '{pids: unlimited}', 'limits.pids write infinity'],
     [

@@ -51,9 +51,12 @@ describe('a file of images/', () => {
     ['a digest of too few digits', ['da4029666', 'da4'], 'digest must be sha256:'],
     ['an engine that there is not', ['engine: vllm', 'engine: sglang'], 'engine must be'],
     ['a day that is none', ['2026-11-29', '29.11.2026'], 'taken must be a day'],
+    ['a day that the calendar does not have', ['2026-11-29', '2026-02-30'], 'taken must be a day'],
+    ['a month that the calendar does not have', ['2026-11-29', '2026-13'], 'taken must be a day'],
+    ['a day with a time', ['2026-11-29', '2026-11-29T00:00'], 'taken must be a day'],
     ['a flag without dashes', ['--seed', 'seed'], 'flags.seed must be a flag'],
     ['a kind of value that there is not', ['{takes: value}', '{takes: number}'], 'takes must be'],
-    ['no choice', ['choices: [auto, half]', 'choices: []'], 'choices must be at least 1'],
+    ['no choice', ['choices: [auto, half]', 'choices: []'], 'choices must not be empty'],
     [
       'a key that is not known',
       ['complete: false', 'complete: false\npaser: []'],
@@ -63,6 +66,24 @@ describe('a file of images/', () => {
     ['no source', ['source: a test\n', ''], 'source is required'],
   ])('is refused with %s', (_what, [from = '', to = ''], said) => {
     expect(problemsOf(() => load(text.replace(from, to)))).toContainEqual(expect.stringContaining(said));
+  });
+
+  it.each(["'2026-11-29'", "'2028-02-29'", "'2026-10'"])('may be taken on %s', (taken) => {
+    expect(problemsOf(() => load(text.replace("'2026-11-29'", taken)))).toEqual([]);
+  });
+
+  it('is corrected where it lies: it is no configuration of Pulumi', () => {
+    for (const [from, to] of [
+      ["'2026-11-29'", 'yesterday'],
+      ['engine: vllm', 'engine: sglang'],
+      ['complete: false', 'complete: perhaps'],
+      ['toolParsers: [glm45, glm47]', 'toolParsers: glm45'],
+      ['source: a test\n', ''],
+    ] as const) {
+      const attempt = (): unknown => load(text.replace(from, to));
+      expect(attempt).toThrow(/images\/x\.yaml/);
+      expect(attempt).not.toThrow(/pulumi/i);
+    }
   });
 
   it.each(['', '[]', 'null', '- x', '{'])('is refused as %j', (content) => {

@@ -20,6 +20,9 @@ describe('the repository of an image', () => {
     'host.example:5000/a/b/c',
     '192.0.2.7:5000/x',
     'quay.io/a_b/c__d/e-f.g',
+    'host:65535/x',
+    `docker.io/${'x'.repeat(245)}`,
+    `docker.io/x/${hex.slice(1)}`,
   ])('may be %s', (repository) => {
     expect(complaints({ repository })).toEqual([]);
     expect(imageReference({ repository, digest })).toBe(`${repository}@${digest}`);
@@ -44,6 +47,17 @@ describe('the repository of an image', () => {
     ['a scheme', 'https://docker.io/vllm/vllm', 'lower case'],
     ['a transport', 'docker://docker.io/vllm/vllm', 'lower case'],
     ['a port that is none', 'host:port/x', 'lower case'],
+    ['port 0', 'host:0/x', 'lower case'],
+    ['a port above 65535', 'host:65536/x', 'port from 1 to 65535'],
+    ['a port of five nines', 'docker.io:99999/x', 'port from 1 to 65535'],
+    ['a port with a leading zero', 'host:0443/x', 'lower case'],
+    ['a registry with two dots', 'a..b/x', 'lower case'],
+    ['a registry whose part begins with a dash', 'a.-b/x', 'lower case'],
+    ['a registry whose part ends with a dash', 'a-.b/x', 'lower case'],
+    ['a registry that ends with a dot', 'docker.io./x', 'lower case'],
+    ['a name of 64 hexadecimal digits', `docker.io/${hex}`, 'id of an image'],
+    ['such a name below another', `docker.io/x/${hex}`, 'id of an image'],
+    ['256 characters', `docker.io/${'x'.repeat(246)}`, 'at most 255'],
     ['dots alone for a registry', '../x', 'lower case'],
     ['an option', '-v.x/y', 'lower case'],
     ['a trailing blank', 'docker.io/vllm/vllm ', 'ASCII'],

@@ -4,6 +4,7 @@ import { invokeVllm, type VllmConfig } from '../../../../shape/engines/vllm.ts';
 import type { Measured } from '../../../../shape/measured.ts';
 import type { Figure, FigureId } from '../../../../shape/memory/figure.ts';
 import { type MemoryPlan, memoryPlanOf } from '../../../../shape/memory/plan.ts';
+import { memoryTable } from '../../../../shape/memory/table.ts';
 import type { MemoryRecord, Model } from '../../../../shape/model.ts';
 import type { PayloadFacts } from '../../../../shape/payload-facts.ts';
 import type { Release } from '../../../../shape/release.ts';
@@ -60,7 +61,6 @@ describe('what is on record of GLM', () => {
     ['an arena of 14.51 GiB', {}, 'arena', 14.51 * gib, 1],
     ['2,383 slots in 14.51 GiB', {}, 'slots', 2383, 0],
     ['about 2,148 slots in 13.08 GiB', { engine: baseline }, 'slots', 2148, 1],
-    ['1,692 slots in 10.3 GiB by the product', { engine: dflash }, 'slots', 1692, 1],
     ['73.64 GiB pinned by a rank', {}, 'pinned', 73.64 * gib, 0.005 * gib],
     ['a reserve of 1.66 GiB by the product', {}, 'kv-reserve', 1.66 * gib, 0.005 * gib],
     [
@@ -124,7 +124,50 @@ describe('what is on record of GLM', () => {
   });
 
   it('about 1,650 slots with a drafter stand beside the product', () => {
-    expect(figure(planOf({ engine: dflash }), 'slots').recorded).toEqual([{ amount: 1650, residual: -41 }]);
+    expect(figure(planOf({ engine: dflash }), 'slots')).toMatchObject({
+      amount: 1691,
+      recorded: [{ amount: 1650, residual: -41 }],
+    });
+  });
+
+  it("the drafter's cost is the difference of two recorded arenas, and not itself on record", () => {
+    const [beside] = figure(planOf({ engine: dflash }), 'drafter-cost').recorded ?? [];
+    expect(beside?.differenceOf?.map((bytes) => bytes / gib)).toEqual([13.5, expect.closeTo(10.3, 6)]);
+    const table = memoryTable(planOf({ engine: dflash })).join('\n');
+    expect(table).toContain('recorded 13.50 GiB − 10.30 GiB = 3.20 GiB');
+    expect(table).not.toContain('recorded 3.20 GiB');
+  });
+
+  it('a difference is derived where nothing else is known', () => {
+    const cost = { method: 'ngram', from: 13 * gib, to: 12 * gib };
+    const plan = planOf({
+      engine: { speculative: { method: 'ngram' } },
+      model: withMemory({ speculationCost: [cost] }),
+    });
+    expect(figure(plan, 'drafter-cost')).toMatchObject({ amount: gib, source: 'derived' });
+  });
+
+  it('an arena of which a condition is not on record is shown and not counted', () => {
+    const plan = planOf({ engine: dflash });
+    expect(figure(plan, 'arena')).toMatchObject({
+      amount: Math.round(10.3 * gib),
+      source: 'recorded',
+      doubt:
+        'not measured of this shape: with which utilization, plan of the arena, batched tokens is not on record',
+    });
+    expect(figure(plan, 'slots').doubt).toBe(figure(plan, 'arena').doubt);
+    for (const id of ['arena', 'slots', 'gpu-rest'] as const) expect(plan.amount(id)).toBeUndefined();
+    expect(memoryTable(plan).join('\n')).toContain('with which utilization, plan of the arena');
+  });
+
+  it('the cap is not on record with a drafter', () => {
+    expect(figure(planOf({ engine: dflash }), 'kv-available')).toMatchObject({
+      amount: 'not known',
+      formula: 'the cap is not on record with a drafter',
+    });
+    expect(
+      figure(planOf({ engine: { ...dflash, kvCacheMemory: { bytes: gib } } }), 'kv-available').amount,
+    ).toBe('not known');
   });
 
   it('the mamba pages are not made up from what is left over', () => {
@@ -149,6 +192,8 @@ describe('a shape that was not measured', () => {
     ['MTP', mtp],
     ['size of the KV cache', { kvCacheMemory: { bytes: gib } }],
     ['number of ranks', { tensorParallel: 1 }],
+    ['number of tokens in a step, which it leaves to the engine', { maxBatchedTokens: undefined }],
+    ['drafter', { ...dflash, maxModelLength: 65_535 }],
   ])('with another %s has an arena and slots that are not known', (_what, engine) => {
     const plan = planOf({ engine });
     expect(figure(plan, 'arena')).toMatchObject({ amount: 'not known' });
@@ -198,6 +243,47 @@ describe('a shape that was not measured', () => {
   it('of an engine that is none of vLLM has figures of the host alone', () => {
     const ids = memoryPlanOf(planned('r9v-q8_0')).figures.map(({ id }) => id);
     expect(ids).toEqual(['gpu-memory', 'memlock', 'memory-gate']);
+  });
+});
+
+describe('an arena on record', () => {
+  it.each([
+    ['a little below its size on paper', 31.9, true],
+    ['of the size on record', 32, true],
+    ['of half the size', 16, false],
+    ['of the next size', 48, false],
+  ])('on GPUs %s counts, or does not', (_what, size, counts) => {
+    const plan = planOf({ measured: { gpuMemoryBytes: size * gib } });
+    expect(plan.amount('arena') !== undefined).toBe(counts);
+  });
+
+  it('that names every condition goes before one that does not', () => {
+    const [whole] = recordedMemory().arenas.filter(({ utilization }) => utilization === 0.98);
+    if (whole === undefined) throw new Error('no such arena');
+    const model = withMemory({ arenas: [{ maxModelLength: 131_072, arena: gib }, whole] });
+    expect(planOf({ model }).amount('arena')).toBe(whole.arena);
+  });
+
+  it.each(['utilization', 'preciseMemory', 'maxModelLength', 'maxBatchedTokens'] as const)(
+    'that does not name its %s is not counted',
+    (condition) => {
+      const arenas = recordedMemory().arenas.map((arena) => ({ ...arena, [condition]: undefined }));
+      const plan = planOf({ model: withMemory({ arenas }) });
+      expect(figure(plan, 'arena').doubt).toContain('is not on record');
+      expect(plan.amount('gpu-rest')).toBeUndefined();
+    },
+  );
+});
+
+describe('the memory of the GPUs', () => {
+  it('is what the host says where it was not asked', () => {
+    const release = planned('glm-w4a16', { model: glm, host: { gpuMemory: { bytes: 24 * gib } } as never });
+    expect(figure(memoryPlanOf(release), 'gpu-memory')).toMatchObject({
+      amount: 24 * gib,
+      source: 'configured',
+    });
+    const asked = memoryPlanOf(release, { gpuMemoryBytes: 16 * gib });
+    expect(figure(asked, 'gpu-memory')).toMatchObject({ amount: 16 * gib, source: 'measured' });
   });
 });
 

@@ -53,6 +53,9 @@ describe('an amount', () => {
     [6_536_823, '6.23 MiB'],
     [1.74 * 2 ** 30, '1.74 GiB'],
     [-(2 ** 31), '-2.00 GiB'],
+    [1.5 * 2 ** 40, '1.50 TiB'],
+    [58_656 * (2 ** 31 - 1), '114.56 TiB'],
+    [13_600 * Number.MAX_SAFE_INTEGER, '106.25 EiB'],
   ])('of %d bytes reads %s', (bytes, text) => expect(sizeText(bytes)).toBe(text));
 
   it.each([

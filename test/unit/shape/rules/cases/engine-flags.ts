@@ -61,6 +61,23 @@ const r9v = (what: string, ...flags: string[]) => ({
   }),
 });
 
+const r9vOn = (knowledge: ImageKnowledge, entrypoint?: readonly string[]): Release =>
+  planned('r9v-q8_0', {
+    shape: { engine: { arguments: served, ...(entrypoint && { entrypoint }) } },
+    image: { name: 'an-image', knowledge },
+  });
+const beginning = (entrypoint: string[], found?: string) => ({
+  what: `an image that begins with ${JSON.stringify(entrypoint)}`,
+  release: vllm([], { ...complete, entrypoint }),
+  ...(found !== undefined && { found }),
+});
+function withImageFacts(changes: object): Release {
+  const release = vllm([], complete);
+  const { review } = release;
+  if (review?.image === undefined) throw new Error('the release carries nothing of its image');
+  return { ...release, review: { ...review, image: { ...review.image, ...changes } } };
+}
+
 const unknownTo = { what: 'an image of which nothing is known', release: vllm([]) };
 const knownWhole = { what: 'an image that told all of itself', release: vllm([], complete) };
 const knownInPart = { what: 'an image of which some is on record', release: vllm([], partial) };
@@ -69,6 +86,106 @@ export const cases: RuleCases = {
   'image-known': {
     fires: [{ ...unknownTo, found: 'sha256:da4029666' }, r9v('an image of R9V')],
     silent: [knownWhole, knownInPart],
+  },
+  'image-engine': {
+    fires: [
+      {
+        what: 'vLLM on an image of R9V',
+        release: vllm([], { ...complete, engine: 'r9v' }),
+        found: 'vllm on an image of r9v (images/an-image.yaml)',
+      },
+      { what: 'R9V on an image of vLLM', release: r9vOn(complete), found: 'r9v on an image of vllm' },
+    ],
+    silent: [
+      knownWhole,
+      unknownTo,
+      { what: 'R9V on its image', release: r9vOn({ ...complete, engine: 'r9v' }) },
+      { what: 'a release of before the kind was carried', release: withImageFacts({ engine: undefined }) },
+    ],
+  },
+  'image-entrypoint': {
+    fires: [
+      beginning(['python3', '-m', 'vllm.entrypoints.openai.api_server'], 'api_server'),
+      beginning([], 'nothing of its own'),
+      beginning(['vllm']),
+      beginning(['vllm', 'serve', '/m']),
+      beginning(['vllm', 'bench']),
+      beginning(['/bin/bash', '-c', 'vllm serve']),
+      beginning(['vllm serve']),
+      beginning(['serve', 'vllm']),
+      {
+        what: 'an R9V that is declared to begin otherwise',
+        release: r9vOn({ ...complete, engine: 'r9v', entrypoint: ['/app/other'] }, ['/app/r9v']),
+        found: '["/app/other"]',
+      },
+    ],
+    silent: [
+      knownWhole,
+      unknownTo,
+      beginning(['vllm', 'serve']),
+      beginning(['/usr/local/bin/vllm', 'serve']),
+      {
+        what: 'an R9V that is declared to begin so',
+        release: r9vOn({ ...complete, engine: 'r9v', entrypoint: ['/app/r9v'] }, ['/app/r9v']),
+      },
+      {
+        what: 'an R9V of which nothing is declared',
+        release: r9vOn({ ...complete, engine: 'r9v', entrypoint: ['/app/r9v'] }),
+      },
+    ],
+  },
+  'word-length': {
+    fires: [
+      {
+        what: 'an argument of a byte too many',
+        release: vllm(['--response-role', 'x'.repeat(131_072)]),
+        found: 'has 131073 bytes, of 131072',
+      },
+      { what: 'letters of more bytes', release: vllm(['--response-role', 'ä'.repeat(70_000)]) },
+      {
+        what: 'a variable that is too long with its name',
+        release: planned('glm-w4a16', { shape: { environment: { LONG: 'x'.repeat(131_067) } } }),
+        found: 'variable LONG has 131073 bytes',
+      },
+      {
+        what: 'a rendered field',
+        release: vllm([], undefined, { speculative: { method: 'x'.repeat(131_072) } }),
+      },
+    ],
+    silent: [
+      unknownTo,
+      { what: 'the longest argument', release: vllm(['--response-role', 'x'.repeat(131_071)]) },
+      {
+        what: 'the longest variable',
+        release: planned('glm-w4a16', { shape: { environment: { LONG: 'x'.repeat(131_066) } } }),
+      },
+    ],
+  },
+  'prefill-in-one-step': {
+    fires: [
+      {
+        ...withFlags('fewer batched tokens than the length', ['--no-enable-chunked-prefill']),
+        found: '2048 batched tokens at a length of 131072',
+      },
+      withFlags('the same with underscores', ['--no_enable_chunked_prefill']),
+      {
+        what: 'one token too few',
+        release: vllm(['--no-enable-chunked-prefill'], undefined, { maxBatchedTokens: 131_071 }),
+      },
+    ],
+    silent: [
+      unknownTo,
+      withFlags('chunks that are asked for', ['--enable-chunked-prefill']),
+      {
+        what: 'as many batched tokens as the length',
+        release: vllm(['--no-enable-chunked-prefill'], undefined, { maxBatchedTokens: 131_072 }),
+      },
+      {
+        what: 'batched tokens that the engine chooses',
+        release: vllm(['--no-enable-chunked-prefill'], undefined, { maxBatchedTokens: undefined }),
+      },
+      r9v('another engine', '--no-enable-chunked-prefill'),
+    ],
   },
   'flags-known': {
     fires: [
@@ -118,11 +235,21 @@ export const cases: RuleCases = {
       withFlags('a flag of once', ['--guided-decoding-backend', 'xgrammar']),
       withFlags('a flag of once', ['--num-scheduler-steps', '8']),
       withFlags('a flag of once', ['--swap-space', '4'], partial),
+      { ...withFlags('a flag of once', ['--rope-scaling', '{}']), found: '--hf-overrides' },
+      withFlags('a flag of once', ['--rope-theta', '1']),
+      { ...withFlags('a flag of once', ['--device', 'cuda']), found: 'since 0.10' },
+      { ...withFlags('a flag of once', ['--worker-use-ray']), found: '--distributed-executor-backend' },
+      { ...withFlags('a flag of once', ['--scheduler-delay-factor', '0.5']), found: '#25334' },
+      {
+        ...withFlags('a flag of once, cut short', ['--disable-log-req']),
+        found: '--disable-log-requests, cut short to --disable-log-req, is gone since 0.12',
+      },
+      withFlags('a flag of once, cut short and turned off', ['--no-worker-use']),
       { ...r9v('a flag of once', '--mmap'), found: 'b10884' },
       r9v('a flag of once', '--no-mmap'),
       r9v('a flag of once', '--draft-max', '16'),
       {
-        ...r9v('a switch that became a value', '--flash-attn', '--ctx-size', '8192'),
+        ...r9v('a switch that became a value', '--flash-attn', '--ctx-size', '{maxModelLength}'),
         found: 'take the next flag',
       },
       r9v('the same by its short name', '-fa'),
@@ -130,9 +257,14 @@ export const cases: RuleCases = {
     silent: [
       knownWhole,
       unknownTo,
+      withFlags('the beginning of a flag of today', ['--enable-reas'], {
+        ...complete,
+        flags: { ...complete.flags, '--enable-reas': { takes: 'nothing' } },
+      }),
+      withFlags('a flag that nobody knows', ['--gather-lanes', '4']),
       withFlags('a flag of once that this image has', ['--swap-space', '4'], complete),
       withFlags('the flag of today', ['--structured-outputs-config', '{"backend": "xgrammar"}']),
-      r9v('the value that is asked for', '--flash-attn', 'on', '--ctx-size', '8192'),
+      r9v('the value that is asked for', '--flash-attn', 'on', '--ctx-size', '{maxModelLength}'),
     ],
   },
   'flag-values': {
@@ -144,6 +276,10 @@ export const cases: RuleCases = {
       },
       withFlags('no value where one is needed', ['--expert-gather-lanes'], complete),
       withFlags('a flag in the place of its value', ['--expert-gather-lanes', '--seed', '1'], partial),
+      {
+        ...withFlags('a second value where one is taken', ['--expert-gather-lanes', '4', '/m'], complete),
+        found: 'takes one value, and has 2: 4 /m',
+      },
     ],
     silent: [
       knownWhole,

@@ -39,6 +39,13 @@ function onHost(memory: Partial<MeasuredMemory>): Measured {
   return { quantization: 'auto-round', memory: { availableBytes: 300 * gib, engineRuns: false, ...memory } };
 }
 
+/** The arena of the deployed shape as if it had been seen to be of another size. */
+function withArena(arena: number): typeof model {
+  const { memory } = model;
+  if (memory === undefined) throw new Error('nothing is on record of its memory');
+  return { ...model, memory: { ...memory, arenas: memory.arenas.map((seen) => ({ ...seen, arena })) } };
+}
+
 const payload: PayloadFacts = {
   quantization: { method: 'auto-round', bits: 4, groupSize: 128, packing: 'auto_round:auto_gptq' },
   dtype: 'bfloat16',
@@ -123,6 +130,77 @@ export const cases: RuleCases = {
       asIs,
       { what: 'the patch', release: patched({ kvCacheMemory: { bytes: 3 * gib } }) },
       withEngine('no offloaded experts', { expertOffload: false, kvCacheMemory: { bytes: 3 * gib } }),
+    ],
+  },
+  'plan-fits-gpu': {
+    fires: [
+      withEngine(
+        'next to nothing claimed',
+        { gpuMemoryUtilization: 0.01 },
+        'KV reserve at 131,072 tokens 1.66 GiB > 327.68 MiB',
+      ),
+      withEngine('a length beyond the GPU', { maxModelLength: 10_000_000 }, '126.66 GiB > 31.36 GiB'),
+      withEngine('the longest of all lengths', { maxModelLength: 2 ** 31 - 1 }, '26.56 TiB > 31.36 GiB'),
+      withEngine(
+        'a drafter at a length beyond the GPU',
+        { maxModelLength: 1_000_000, speculative: { method: 'dflash' } },
+        '54.63 GiB',
+      ),
+      withEngine(
+        'more explicit bytes than are claimed',
+        { kvCacheMemory: { bytes: 32 * gib } },
+        '--kv-cache-memory-bytes',
+      ),
+      withEngine('the same without offloaded experts', {
+        expertOffload: false,
+        kvCacheMemory: { bytes: 32 * gib },
+      }),
+      withEngine('no explicit bytes at all', { kvCacheMemory: { bytes: 0 } }, '--kv-cache-memory-bytes 0'),
+      {
+        what: 'more than is claimed, the cap lifted',
+        release: patched({ kvCacheMemory: { bytes: 40 * gib } }),
+        found: '40.00 GiB > 31.36 GiB',
+      },
+      {
+        what: 'an arena that leaves no room for the reserve',
+        release: glm({ model: withArena(31 * gib) }),
+        found: '1.30 GiB more than the 31.36 GiB claimed',
+      },
+      {
+        what: 'an arena larger than the GPU',
+        release: glm({ model: withArena(33 * gib) }),
+        found: 'arena of the experts',
+      },
+      {
+        what: 'a GPU that the host says is small',
+        release: glm({ host: { gpuMemory: { bytes: gib } } as never }),
+        found: '1.66 GiB > 1003.52 MiB',
+      },
+      {
+        ...asIs,
+        what: 'a GPU that was found to be small',
+        measured: { quantization: undefined, gpuMemoryBytes: gib },
+      },
+      {
+        what: 'a model of no record on a GPU that is known',
+        release: planned('qwen-fp8-mtp4', {
+          shape: { engine: { kvCacheMemory: { bytes: 33 * gib } } },
+          host: { gpuMemory: { bytes: 32 * gib } } as never,
+        }),
+      },
+    ],
+    silent: [
+      asIs,
+      ofNoRecord,
+      withEngine('the recorded baseline', { gpuMemoryUtilization: 0.92, expertPreciseMemory: false }),
+      withEngine('the recorded drafter', { speculative: { method: 'dflash' }, maxModelLength: 65_536 }),
+      withEngine('explicit bytes that fit', { kvCacheMemory: { bytes: 3 * gib } }),
+      withEngine('all that is claimed', { kvCacheMemory: { bytes: Math.floor(32 * gib * 0.98) } }),
+      {
+        what: 'a GPU that nobody knows',
+        release: planned('qwen-fp8-mtp4', { shape: { engine: { kvCacheMemory: { bytes: 64 * gib } } } }),
+      },
+      { what: 'another engine', release: planned('r9v-q8_0') },
     ],
   },
   'activation-killed': {

@@ -76,7 +76,7 @@ export const cases: RuleCases = {
       {
         what: 'words that others lose',
         release: planned('r9v-q8_0', {
-          shape: { engine: { arguments: ['{servedNames}', '{port}', ...hostileWords] } },
+          shape: { engine: { arguments: ['{payload}', '{servedNames}', '{port}', ...hostileWords] } },
         }),
       },
       {
