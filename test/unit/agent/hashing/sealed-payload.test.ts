@@ -114,6 +114,26 @@ describe('a seal', () => {
     expect(host.units).toEqual([]);
   });
 
+  it('of a folder that may not be read is refused by name', async () => {
+    host.faults = {
+      list: async (path) => {
+        throw new Error(`EACCES: permission denied, scandir '${path}'`);
+      },
+    };
+    await expect(seal()).rejects.toThrow(/payload cannot be looked at: EACCES: permission denied/);
+  });
+
+  it('has what a link leads to, and sees when that is replaced', async () => {
+    const blob = join(host.folder, 'blob');
+    writeFileSync(blob, 'first');
+    symlinkSync(blob, at('linked'));
+    const manifest = await seal();
+    expect(manifest.find(({ name }) => name === 'linked')).toMatchObject({ sha256: sha256('first') });
+    await tick();
+    writeFileSync(blob, 'other');
+    await expect(verify(manifest)).rejects.toThrow(`linked has sha256 ${sha256('other')}`);
+  });
+
   it('that contradicts the record is refused', async () => {
     const expected = {
       files: { 'config.json': { sha256: 'b038e1d9' }, 'draft.safetensors': { sha256: '0'.repeat(8) } },
