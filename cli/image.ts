@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
-import { imagesFolder } from '../components/image-files.ts';
+import { imagesFolder, readImageFiles } from '../components/image-files.ts';
 import { plannedShape } from '../components/planned-shape.ts';
 import { asRoot, runOnHost, shellWord } from '../remote/ssh.ts';
 import { loadImageKnowledge } from '../shape/configuration.ts';
@@ -9,7 +9,9 @@ import {
   type ImageDescription,
   type ImageKnowledge,
   imageDescriptionSchema,
+  type NamedImageKnowledge,
 } from '../shape/engines/image-knowledge.ts';
+import { jsonIn } from '../shape/engines/plain-json.ts';
 import { slotProgram } from '../shape/names.ts';
 import type { Release } from '../shape/release.ts';
 import { longSeconds } from './host-program.ts';
@@ -32,10 +34,35 @@ export async function learn(folder: string, stack: string): Promise<number> {
     process.stderr.write('nothing was written\n');
     return answer.exitCode;
   }
-  const description = imageDescriptionSchema.parse(JSON.parse(answer.stdout));
-  const knowledge = knowledgeFrom(description, release, new Date().toISOString().slice(0, 10));
-  process.stdout.write(`${write(folder, imageFileName(image), knowledge)}\n`);
+  const told = imageDescriptionSchema.safeParse(jsonIn(answer.stdout));
+  if (!told.success) {
+    const [issue] = told.error.issues;
+    process.stderr.write(
+      `${host.name} answered in another form (${issue?.path.join('.') || 'all of it'}: ${issue?.message}), so nothing ` +
+        `was written; is its slot of this version? pulumi up -s ${host.name} installs it\n`,
+    );
+    return 1;
+  }
+  const day = new Date().toISOString().slice(0, 10);
+  const before = filesAbout(image, readImageFiles(join(folder, imagesFolder)));
+  const knowledge = { ...keptOf(before), ...knowledgeFrom(told.data, release, day) };
+  const [own] = before.filter(({ knowledge: known }) => image.endsWith(`@${known.digest}`));
+  process.stdout.write(`${write(folder, own?.name ?? imageFileName(image), knowledge)}\n`);
   return 0;
+}
+
+/** All that speak of an image, the one that names most of its digest first. */
+function filesAbout(image: string, all: readonly NamedImageKnowledge[]): readonly NamedImageKnowledge[] {
+  const digest = image.slice(image.indexOf('@') + 1);
+  return all
+    .filter(({ knowledge }) => digest.startsWith(knowledge.digest))
+    .sort((a, b) => b.knowledge.digest.length - a.knowledge.digest.length);
+}
+
+/** What no image says of itself: it is kept, of the file that is written anew or of the one that it takes the place of. */
+function keptOf(before: readonly NamedImageKnowledge[]): Pick<ImageKnowledge, 'rcclFixed'> {
+  const known = before.find(({ knowledge }) => knowledge.rcclFixed !== undefined);
+  return known === undefined ? {} : { rcclFixed: known.knowledge.rcclFixed };
 }
 
 /** By the last part of the repository and the first twelve digits of the digest: `vllm-da4029666000`. */

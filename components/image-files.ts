@@ -22,7 +22,8 @@ export function imageFiles(projectFolder: string): readonly NamedImageKnowledge[
   return known;
 }
 
-function readImageFiles(folder: string): readonly NamedImageKnowledge[] {
+/** The files of this folder as they are now. */
+export function readImageFiles(folder: string): readonly NamedImageKnowledge[] {
   const names = namesIn(folder)
     .filter((file) => file.endsWith('.yaml'))
     .map((file) => file.slice(0, -'.yaml'.length));

@@ -71,8 +71,16 @@ export type ImageKnowledge = z.infer<typeof imageKnowledgeSchema>;
 
 /** What an image tells of itself when it is asked. */
 export const imageDescriptionSchema = imageKnowledgeSchema
-  .pick({ flags: true, toolParsers: true, reasoningParsers: true })
-  .extend({ version: nonEmptyLineSchema, entrypoint: z.array(z.string()) });
+  .pick({ toolParsers: true, reasoningParsers: true })
+  .extend({
+    version: nonEmptyLineSchema,
+    entrypoint: z.array(z.string()),
+    // There is no engine without a flag: a parser that tells none was asked in vain.
+    flags: commandLineKnowledge.flags.refine(
+      (flags) => Object.keys(flags).length > 0,
+      'must hold a flag at least',
+    ),
+  });
 export type ImageDescription = z.infer<typeof imageDescriptionSchema>;
 
 /** What a release carries of it: all that bears on its own arguments, so that it can be judged by itself. */

@@ -1,4 +1,13 @@
-import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
@@ -98,7 +107,7 @@ flags:
 
   it('writes anew what has changed', async () => {
     await learn(folder, 'glm-w4a16');
-    ssh.answer.stdout = JSON.stringify({ ...description, flags: {} });
+    ssh.answer.stdout = JSON.stringify({ ...description, flags: { '--dtype': { takes: 'value' } } });
     await learn(folder, 'glm-w4a16');
     expect(written()).not.toContain('--seed');
   });
@@ -110,14 +119,71 @@ flags:
     expect(said).toContain('nothing was written');
   });
 
-  it.each(['', '{}', JSON.stringify({ ...description, flags: { seed: { takes: 'value' } } })])(
-    'writes nothing where the answer is %j',
-    async (stdout) => {
-      ssh.answer.stdout = stdout;
-      await expect(learn(folder, 'glm-w4a16')).rejects.toThrow();
-      expect(existsSync(join(folder, 'images'))).toBe(false);
+  it.each([
+    '',
+    'podman: command not found',
+    '{}',
+    '[]',
+    'null',
+    '3',
+    '{"version":',
+    JSON.stringify({ ...description, flags: { seed: { takes: 'value' } } }),
+    JSON.stringify({ ...description, flags: {} }),
+    JSON.stringify({ ...description, flags: null }),
+    JSON.stringify({ ...description, version: '' }),
+    JSON.stringify({ ...description, entrypoint: 'vllm' }),
+  ])('writes nothing and says so in one line where the answer is %j', async (stdout) => {
+    ssh.answer.stdout = stdout;
+    expect(await learn(folder, 'glm-w4a16')).toBe(1);
+    expect(existsSync(join(folder, 'images'))).toBe(false);
+    expect(said).toMatch(/\ndankserver answered in another form [^\n]*nothing was written[^\n]*\n$/);
+  });
+
+  it('leaves a file as it is where the answer has no flags', async () => {
+    await learn(folder, 'glm-w4a16');
+    const before = written();
+    ssh.answer.stdout = JSON.stringify({ ...description, flags: {} });
+    expect(await learn(folder, 'glm-w4a16')).toBe(1);
+    expect(written()).toBe(before);
+  });
+
+  it.each([true, false])(
+    'keeps what no image says of itself: an RCCL that is fixed, %s',
+    async (rcclFixed) => {
+      await learn(folder, 'glm-w4a16');
+      writeFileSync(join(folder, file), `${written()}rcclFixed: ${rcclFixed}\n`);
+      ssh.answer.stdout = JSON.stringify({ ...description, version: '0.20.0' });
+      await learn(folder, 'glm-w4a16');
+      expect(written()).toContain(`rcclFixed: ${rcclFixed}\n`);
+      expect(written()).toContain('0.20.0');
+      await learn(folder, 'glm-w4a16');
+      expect(said).toContain('says so since');
     },
   );
+
+  it('keeps it of the record in place of which the file counts from now on', async () => {
+    mkdirSync(join(folder, 'images'));
+    const record = {
+      ...knowledgeFrom(description, { image, engineKind: 'vllm' }, '2026-10'),
+      rcclFixed: true,
+    };
+    const recorded = textOf({ ...record, digest: 'sha256:da4029666' });
+    writeFileSync(join(folder, 'images/record.yaml'), recorded);
+    const other = textOf({ ...record, digest: 'sha256:ffff', rcclFixed: false });
+    writeFileSync(join(folder, 'images/other.yaml'), other);
+    await learn(folder, 'glm-w4a16');
+    expect(written()).toContain('rcclFixed: true\n');
+    expect(readFileSync(join(folder, 'images/record.yaml'), 'utf8')).toBe(recorded);
+  });
+
+  it('writes anew the file that names the whole digest, whatever it is called', async () => {
+    mkdirSync(join(folder, 'images'));
+    const own = textOf(knowledgeFrom(description, { image, engineKind: 'vllm' }, '2026-10-01'));
+    writeFileSync(join(folder, 'images/mine.yaml'), own);
+    ssh.answer.stdout = JSON.stringify({ ...description, version: '0.20.0' });
+    await learn(folder, 'glm-w4a16');
+    expect(readdirSync(join(folder, 'images'))).toEqual(['mine.yaml']);
+  });
 
   it('asks nobody for a host', async () => {
     await expect(learn(folder, 'dankserver')).rejects.toThrow('describes a host');
