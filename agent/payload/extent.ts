@@ -35,6 +35,6 @@ export const wholeInventory: Extent = {
   configBytes: 64 * mebibyte,
   indexBytes: 256 * mebibyte,
   headerBytes: 100_000_000,
-  allHeaderBytes: 1024 * mebibyte,
+  allHeaderBytes: 512 * mebibyte,
   beyond: 'refuse',
 };

@@ -188,7 +188,7 @@ async function inventoryOfSafetensors(
   const contents = set && {
     shards: set.shards.length,
     extraFiles: set.extraFiles,
-    tensors: set.weightMap.names.length,
+    tensors: set.names.length,
     bytes: set.bytes,
   };
   if (config === undefined || part.role !== 'payload') return { facts: null, contents };

@@ -5,7 +5,7 @@ import type { Findings } from './findings.ts';
 import type { PayloadFolder } from './folder.ts';
 import { PayloadFault } from './payload-fault.ts';
 import type { JsonObject } from './read-file.ts';
-import { safetensorsHeader, type Tensor, tensorIn } from './safetensors.ts';
+import { readHeader, safetensorsHeader, type Tensor, tensorIn } from './safetensors.ts';
 import type { TensorSet } from './safetensors-set.ts';
 
 /** Files that one expert may lie in; more are none that anybody made. */
@@ -30,12 +30,12 @@ type SeenExperts = Pick<PayloadFacts, 'expertLayers' | 'expertsPerLayer' | 'expe
 /** Undefined: no tensor is an expert's. */
 async function expertsOf(
   folder: PayloadFolder,
-  { weightMap }: TensorSet,
+  set: TensorSet,
   layers: number | null,
 ): Promise<SeenExperts | undefined> {
-  const experts = expertsNamed(weightMap.names, layers);
+  const experts = expertsNamed(set.names, layers);
   if (experts === undefined) return undefined;
-  const tensors = await tensorsOf(folder, weightMap, experts.sample);
+  const tensors = await tensorsOf(folder, set, experts.sample);
   if (tensors === undefined) return undefined;
   const bytes = tensors.reduce((sum, { begin, end }) => sum + end - begin, 0);
   const perLayer = perLayerOf(experts, tensors);
@@ -59,17 +59,16 @@ function perLayerOf({ perLayer, fused }: NamedExperts, tensors: readonly Tensor[
 /** Undefined: one is not where it should be, which is a finding already. */
 async function tensorsOf(
   folder: PayloadFolder,
-  weightMap: TensorSet['weightMap'],
+  set: TensorSet,
   names: readonly string[],
 ): Promise<readonly Tensor[] | undefined> {
-  const files = [...new Set(names.map((name) => String(weightMap.fileOf[name])))];
+  const files = [...new Set(names.flatMap((name) => set.fileOf(name) ?? []))];
   if (files.length > mostFiles) {
     throw new PayloadFault('note', `one expert lies in ${files.length} files: its size is not looked at`);
   }
   const headers = new Map<string, Tensor>();
   for (const file of files) {
-    if (folder.entries.get(file)?.kind !== 'file') return undefined;
-    const header = await safetensorsHeader(folder, file);
+    const header = safetensorsHeader(file, await readHeader(folder, file));
     for (const name of names) {
       const tensor = Object.hasOwn(header.tensors, name) ? tensorIn(header.tensors, name) : undefined;
       if (tensor !== undefined) headers.set(name, tensor);

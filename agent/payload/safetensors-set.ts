@@ -2,25 +2,20 @@ import type { Findings } from './findings.ts';
 import { insteadOfFile, type PayloadFolder } from './folder.ts';
 import { LookIsOver, PayloadFault } from './payload-fault.ts';
 import { jsonOf } from './read-file.ts';
-import { checkLayout, type SafetensorsHeader, safetensorsHeader } from './safetensors.ts';
+import { checkLayout, readHeader, safetensorsHeader } from './safetensors.ts';
 import { missingSiblings, shardNameOf } from './shard-names.ts';
 import { counted, listed, shown } from './wording.ts';
 
-/** Where each tensor lies. To list a hundred thousand names takes as long as to parse some headers: it is done once. */
-interface WeightMap {
-  /** By the tensor's name; what an index says is not trusted to be a file. */
-  readonly fileOf: Readonly<Record<string, unknown>>;
-  readonly names: readonly string[];
-}
-
 export interface TensorSet {
-  /** Of the index, else of the headers. */
-  readonly weightMap: WeightMap;
+  /** All that the index names, without one all that the files hold. */
+  readonly names: readonly string[];
   /** Files of the numbered set, or the one file that is all. */
   readonly shards: readonly string[];
   readonly extraFiles: readonly string[];
   /** Of all files, shards and extra ones. */
   readonly bytes: number;
+  /** That holds the tensor; undefined: none that could be read does. */
+  fileOf(tensor: string): string | undefined;
 }
 
 /** Which engines look for first. */
@@ -38,28 +33,27 @@ export async function safetensorsSet(
   const files = [...folder.entries.keys()].filter(isSafetensors);
   const index = indexIn(folder);
   if (files.length === 0 && index === undefined) return undefined;
-  const indexed = index === undefined ? undefined : await findings.attempt(() => weightMapOf(folder, index));
-  if (index !== undefined && indexed === undefined) return undefined;
+  const comparison =
+    index === undefined
+      ? new FilesAlone(files)
+      : await findings.attempt(async () => new FilesByIndex(index, await weightMapOf(folder, index)));
+  if (comparison === undefined) return undefined;
+  await readHeaders(folder, files, findings, comparison);
 
-  const named = indexed && filesNamed(indexed, index ?? '', findings);
-  const members = named ? [...named.keys()] : files;
-  if (!areThere(folder, files, members, index, findings)) return undefined;
+  const members = comparison.members(findings);
+  if (members.length === 0 || !areThere(folder, files, members, index, findings)) return undefined;
   checkNumbers(files, members, index, findings);
-
-  const headers = new HeaderCheck(folder, indexed, named, findings);
-  for (const file of files) {
-    if (!(await headers.check(file))) break;
-  }
+  comparison.tell(findings);
+  if (index !== undefined) tellUnnamed(files, members, index, comparison, findings);
   const shards = members.filter((name) => shardNameOf(name) !== undefined);
-  const extraFiles = files.filter((name) =>
-    shards.length === 0 ? !members.includes(name) : shardNameOf(name) === undefined,
-  );
-  if (index !== undefined) tellUnnamed(files, members, index, headers.repeated, findings);
   return {
-    weightMap: indexed ?? headers.collected(),
+    names: comparison.names(),
     shards: shards.length === 0 ? members : shards,
-    extraFiles,
+    extraFiles: files.filter((name) =>
+      shards.length === 0 ? !members.includes(name) : shardNameOf(name) === undefined,
+    ),
     bytes: files.reduce((sum, name) => sum + (folder.entries.get(name)?.bytes ?? 0), 0),
+    fileOf: (tensor) => comparison.fileOf(tensor),
   };
 }
 
@@ -69,46 +63,65 @@ function indexIn({ entries }: PayloadFolder): string | undefined {
     : [...entries.keys()].find((name) => name.endsWith('.safetensors.index.json'));
 }
 
+type WeightMap = Record<string, unknown>;
+
 async function weightMapOf(folder: PayloadFolder, index: string): Promise<WeightMap> {
-  const { weight_map: fileOf } = await jsonOf(folder, index, folder.extent.indexBytes);
-  if (fileOf === null || typeof fileOf !== 'object' || Array.isArray(fileOf)) {
+  const { weight_map: weightMap } = await jsonOf(folder, index, folder.extent.indexBytes);
+  if (weightMap === null || typeof weightMap !== 'object' || Array.isArray(weightMap)) {
     throw new PayloadFault('refuse', `${index} has no weight_map`);
   }
-  const names = Object.keys(fileOf);
-  if (names.length === 0) throw new PayloadFault('refuse', `the weight_map of ${index} is empty`);
-  return { fileOf: fileOf as WeightMap['fileOf'], names };
+  return weightMap as WeightMap;
 }
 
-/** How many tensors of each file the index names. */
-function filesNamed(
-  { fileOf, names }: WeightMap,
-  index: string,
+/** One header after the other, each read while the one before is parsed. */
+async function readHeaders(
+  folder: PayloadFolder,
+  files: readonly string[],
   findings: Findings,
-): ReadonlyMap<string, number> {
-  const named = new Map<string, number>();
-  let run: { readonly file: unknown; count: number } | undefined;
-  const close = (): void => {
-    if (run !== undefined) named.set(run.file as string, (named.get(run.file as string) ?? 0) + run.count);
+  comparison: Comparison,
+): Promise<void> {
+  const { entries, extent } = folder;
+  const readable = files.filter((file) => {
+    const kind = entries.get(file)?.kind ?? 'absent';
+    // Links are told together, with what to do.
+    if (kind === 'folder' || kind === 'other')
+      findings.add('refuse', `${shown(file)} ${insteadOfFile(kind)}`);
+    return kind === 'file';
+  });
+  const begin = (file: string | undefined) => {
+    const reading = file === undefined ? undefined : readHeader(folder, file);
+    // Whoever waits for it is told; until then nobody does.
+    reading?.catch(() => undefined);
+    return reading;
   };
-  for (const tensor of names) {
-    const file = fileOf[tensor];
-    // Names of one file mostly stand together, and to look each up in a map takes its time.
-    if (run !== undefined && file === run.file) {
-      run.count += 1;
-      continue;
+  let next = begin(readable[0]);
+  let headerBytes = 0;
+  for (const [place, file] of readable.entries()) {
+    const reading = next;
+    try {
+      const bytes = await reading;
+      if (bytes === undefined) return;
+      headerBytes += bytes.bytes.length;
+      if (headerBytes > extent.allHeaderBytes) {
+        const most = counted(extent.allHeaderBytes, 'byte');
+        findings.add(
+          extent.beyond,
+          `${shown(file)} and what follows was not looked at: the headers have more than the ${most} that ${extent.name} reads`,
+        );
+        return;
+      }
+      next = begin(readable[place + 1]);
+      const header = safetensorsHeader(file, bytes);
+      comparison.add(file, header.names);
+      checkLayout(file, header);
+    } catch (error) {
+      if (!(error instanceof PayloadFault)) throw error;
+      findings.add(error.severity, error.message);
+      // The same would be said of every further file.
+      if (error instanceof LookIsOver) return;
+      if (next === reading) next = begin(readable[place + 1]);
     }
-    close();
-    run = undefined;
-    // Nothing outside the folder is opened by a name in it.
-    if (typeof file === 'string' && /^[^/\0]+\.safetensors$/.test(file)) {
-      run = { file, count: 1 };
-      continue;
-    }
-    const written = shown(JSON.stringify(file));
-    findings.add('refuse', `${index} names ${written} for ${shown(tensor)}, which is no file of the folder`);
   }
-  close();
-  return named;
 }
 
 /** Whether there is anything to hold against each other. */
@@ -181,7 +194,7 @@ function tellUnnamed(
   files: readonly string[],
   members: readonly string[],
   index: string,
-  repeated: ReadonlyMap<string, number>,
+  comparison: Comparison,
   findings: Findings,
 ): void {
   const unnamed = files.filter((name) => !members.includes(name));
@@ -195,117 +208,185 @@ function tellUnnamed(
     );
     return;
   }
-  const again = unnamed.flatMap((name) =>
-    repeated.has(name) ? [`${shown(name)} repeats ${counted(repeated.get(name) ?? 0, 'tensor')}`] : [],
-  );
+  const again = unnamed.flatMap((name) => {
+    const repeated = comparison.repeatedBy(name);
+    return repeated === 0 ? [] : [`${shown(name)} repeats ${counted(repeated, 'tensor')}`];
+  });
   findings.add(
     'warn',
     `${index} does not name ${listed(unnamed)}${again.length > 0 ? `; ${again.join(', ')} of the set` : ''}`,
   );
 }
 
-/** Holds the headers of one file after the other against the index, or against each other where there is none. */
-class HeaderCheck {
+/** What the headers are held against: the index, or each other. */
+interface Comparison {
+  /** Takes the names of the tensors of one file. */
+  add(file: string, names: readonly string[]): void;
+  /** Files that hold tensors of the set, or should. */
+  members(findings: Findings): readonly string[];
+  /** Tells where headers do not agree with what they are held against. */
+  tell(findings: Findings): void;
   /** Tensors of the set that a file beside it holds as well. */
-  readonly repeated = new Map<string, number>();
-  readonly #folder: PayloadFolder;
-  /** Undefined: there is no index. */
-  readonly #index: WeightMap | undefined;
-  readonly #named: ReadonlyMap<string, number>;
-  readonly #findings: Findings;
-  /** File of each tensor where there is no index. */
-  readonly #collected = new Map<string, string>();
-  /** Names of the index by their file, as soon as a file lacks one. */
-  #namesOf: ReadonlyMap<unknown, readonly string[]> | undefined;
-  #headerBytes = 0;
+  repeatedBy(file: string): number;
+  names(): readonly string[];
+  fileOf(tensor: string): string | undefined;
+}
 
-  constructor(
-    folder: PayloadFolder,
-    index: WeightMap | undefined,
-    named: ReadonlyMap<string, number> | undefined,
-    findings: Findings,
-  ) {
-    this.#folder = folder;
+class FilesAlone implements Comparison {
+  readonly #files: readonly string[];
+  readonly #fileOf = new Map<string, string>();
+  readonly #twice = new Map<string, readonly string[]>();
+
+  constructor(files: readonly string[]) {
+    this.#files = files;
+  }
+
+  add(file: string, names: readonly string[]): void {
+    const twice = names.filter((tensor) => this.#fileOf.has(tensor));
+    if (twice.length > 0) this.#twice.set(file, twice);
+    for (const tensor of names) this.#fileOf.set(tensor, file);
+  }
+
+  members(): readonly string[] {
+    return this.#files;
+  }
+
+  tell(findings: Findings): void {
+    for (const [file, twice] of this.#twice) {
+      findings.add('refuse', `${shown(file)} holds ${listed(twice)}, which another file holds as well`);
+    }
+  }
+
+  repeatedBy(): number {
+    return 0;
+  }
+
+  names(): readonly string[] {
+    return [...this.#fileOf.keys()];
+  }
+
+  fileOf(tensor: string): string | undefined {
+    return this.#fileOf.get(tensor);
+  }
+}
+
+/** Names of one file that the index finds in it, and those that it does not. */
+interface Held {
+  readonly agreed: readonly string[];
+  readonly strangers: readonly string[];
+}
+
+/**
+ * Takes out of the index what is found where it says: of a whole set nothing remains. To list its hundred thousand
+ * names takes as long as to parse half of the headers.
+ */
+class FilesByIndex implements Comparison {
+  readonly #index: string;
+  readonly #unfound: WeightMap;
+  readonly #held = new Map<string, Held>();
+  /** What remains of the index, by its file; undefined: not all is taken out yet. */
+  #remaining: ReadonlyMap<unknown, readonly string[]> | undefined;
+  /** File of each tensor of the index; undefined: nobody has asked. */
+  #places: ReadonlyMap<string, unknown> | undefined;
+
+  constructor(index: string, weightMap: WeightMap) {
     this.#index = index;
-    this.#named = named ?? new Map();
-    this.#findings = findings;
+    this.#unfound = weightMap;
   }
 
-  collected(): WeightMap {
-    return { fileOf: Object.fromEntries(this.#collected), names: [...this.#collected.keys()] };
-  }
-
-  /** Whether to go on. */
-  async check(file: string): Promise<boolean> {
-    const { entries, extent } = this.#folder;
-    const entry = entries.get(file);
-    if (entry !== undefined && entry.kind !== 'file') {
-      // Links are told together, with what to do.
-      if (entry.kind === 'folder' || entry.kind === 'other')
-        this.#findings.add('refuse', `${shown(file)} ${insteadOfFile(entry.kind)}`);
-      return true;
-    }
-    try {
-      const header = await safetensorsHeader(this.#folder, file);
-      this.#headerBytes += header.headerBytes;
-      this.#compare(file, header);
-      checkLayout(file, header);
-    } catch (error) {
-      if (!(error instanceof PayloadFault)) throw error;
-      this.#findings.add(error.severity, error.message);
-      // The same would be said of every further file.
-      if (error instanceof LookIsOver) return false;
-    }
-    if (this.#headerBytes <= extent.allHeaderBytes) return true;
-    this.#findings.add(
-      extent.beyond,
-      `what follows ${shown(file)} was not looked at: the headers have more than the ${counted(extent.allHeaderBytes, 'byte')} that ${extent.name} reads`,
-    );
-    return false;
-  }
-
-  #compare(file: string, { names }: SafetensorsHeader): void {
-    if (this.#index === undefined) this.#collect(file, names);
-    else if (this.#named.has(file)) this.#compareWithIndex(file, names, this.#index);
-    else {
-      const { fileOf } = this.#index;
-      const again = names.filter((tensor) => Object.hasOwn(fileOf, tensor)).length;
-      if (again > 0) this.repeated.set(file, again);
-    }
-  }
-
-  #collect(file: string, names: readonly string[]): void {
-    const twice = names.filter((tensor) => this.#collected.has(tensor));
-    for (const tensor of names) this.#collected.set(tensor, file);
-    if (twice.length > 0)
-      this.#findings.add('refuse', `${shown(file)} holds ${listed(twice)}, which another file holds as well`);
-  }
-
-  #compareWithIndex(file: string, names: readonly string[], { fileOf }: WeightMap): void {
+  add(file: string, names: readonly string[]): void {
+    const unfound = this.#unfound;
     const strangers: string[] = [];
-    for (const tensor of names) if (fileOf[tensor] !== file) strangers.push(tensor);
-    const elsewhere = strangers.filter((tensor) => Object.hasOwn(fileOf, tensor));
-    const unknown = strangers.filter((tensor) => !Object.hasOwn(fileOf, tensor));
-    const agree = names.length - strangers.length;
-    const lacking = agree === this.#named.get(file) ? [] : this.#lackingIn(file, names);
-    const tell = (message: string) => this.#findings.add('refuse', `${shown(file)} ${message}`);
-    if (agree === 0 && unknown.length > 0 && lacking.length > 0) {
+    for (const tensor of names) {
+      if (unfound[tensor] === file) delete unfound[tensor];
+      else strangers.push(tensor);
+    }
+    const agreed = strangers.length === 0 ? names : withoutAll(names, strangers);
+    this.#held.set(file, { agreed, strangers });
+  }
+
+  members(findings: Findings): readonly string[] {
+    const members = new Set(
+      [...this.#held].flatMap(([file, { agreed }]) => (agreed.length > 0 ? [file] : [])),
+    );
+    if (members.size === 0 && this.#lacking().size === 0) {
+      findings.add('refuse', `the weight_map of ${this.#index} is empty`);
+    }
+    for (const [file, tensors] of this.#lacking()) {
+      // Nothing outside the folder is looked for by a name in it.
+      if (typeof file === 'string' && /^[^/\0]+\.safetensors$/.test(file)) members.add(file);
+      else {
+        const written = shown(JSON.stringify(file));
+        const [tensor = ''] = tensors;
+        findings.add(
+          'refuse',
+          `${this.#index} names ${written} for ${shown(tensor)}, which is no file of the folder`,
+        );
+      }
+    }
+    return [...members].sort();
+  }
+
+  tell(findings: Findings): void {
+    const lacking = this.#lacking();
+    for (const [file, { agreed, strangers }] of this.#held) {
+      const missing = lacking.get(file) ?? [];
+      if (agreed.length + missing.length > 0) this.#tellOf(file, agreed, missing, strangers, findings);
+    }
+  }
+
+  #tellOf(
+    file: string,
+    agreed: readonly string[],
+    missing: readonly string[],
+    strangers: readonly string[],
+    findings: Findings,
+  ): void {
+    const tell = (message: string) => findings.add('refuse', `${shown(file)} ${message}`);
+    const elsewhere = strangers.filter((tensor) => this.#placeOf(tensor) !== undefined);
+    const unknown = strangers.filter((tensor) => this.#placeOf(tensor) === undefined);
+    if (agreed.length === 0 && unknown.length > 0 && missing.length > 0) {
       tell(
-        `is of another export than the index: it holds ${listed(unknown)}, and the index finds ${listed(lacking)} there`,
+        `is of another export than the index: it holds ${listed(unknown)}, and the index finds ${listed(missing)} there`,
       );
       return;
     }
     if (elsewhere.length > 0) {
-      const other = shown(String(fileOf[elsewhere[0] ?? '']));
+      const other = shown(String(this.#placeOf(elsewhere[0] ?? '')));
       tell(`holds ${listed(elsewhere)}, which the index finds in ${other}`);
     }
     if (unknown.length > 0) tell(`holds ${listed(unknown)}, which the index does not name`);
-    if (lacking.length > 0) tell(`does not hold ${listed(lacking)}, which the index finds there`);
+    if (missing.length > 0) tell(`does not hold ${listed(missing)}, which the index finds there`);
   }
 
-  #lackingIn(file: string, names: readonly string[]): readonly string[] {
-    this.#namesOf ??= Map.groupBy(this.#index?.names ?? [], (tensor) => this.#index?.fileOf[tensor]);
-    const held = new Set(names);
-    return this.#namesOf.get(file)?.filter((tensor) => !held.has(tensor)) ?? [];
+  repeatedBy(file: string): number {
+    const strangers = this.#held.get(file)?.strangers ?? [];
+    return strangers.filter((tensor) => this.#placeOf(tensor) !== undefined).length;
   }
+
+  names(): readonly string[] {
+    return [...[...this.#held.values()].flatMap(({ agreed }) => agreed), ...Object.keys(this.#unfound)];
+  }
+
+  fileOf(tensor: string): string | undefined {
+    return [...this.#held].find(([, { agreed }]) => agreed.includes(tensor))?.[0];
+  }
+
+  #lacking(): ReadonlyMap<unknown, readonly string[]> {
+    this.#remaining ??= Map.groupBy(Object.keys(this.#unfound), (tensor) => this.#unfound[tensor]);
+    return this.#remaining;
+  }
+
+  #placeOf(tensor: string): unknown {
+    this.#places ??= new Map([
+      ...[...this.#held].flatMap(([file, { agreed }]) => agreed.map((own) => [own, file] as const)),
+      ...Object.entries(this.#unfound),
+    ]);
+    return this.#places.get(tensor);
+  }
+}
+
+function withoutAll(names: readonly string[], taken: readonly string[]): readonly string[] {
+  const out = new Set(taken);
+  return names.filter((name) => !out.has(name));
 }

@@ -41,13 +41,18 @@ const bitsOf: ReadonlyMap<string, number> = new Map([
   ['F6_E3M2', 6],
 ]);
 
+/** A header as it lies in its file. */
+export interface HeaderBytes {
+  readonly bytes: Buffer;
+  readonly fileBytes: number;
+}
+
 /**
- * The tensors of a file by its header alone. No length in it is trusted: nothing is read or allocated by one that the
- * file itself cannot hold.
+ * No length in it is trusted: nothing is read or allocated by one that the file itself cannot hold.
  *
  * @throws PayloadFault where it is no whole header, or there is no such file
  */
-export async function safetensorsHeader(folder: PayloadFolder, name: string): Promise<SafetensorsHeader> {
+export async function readHeader(folder: PayloadFolder, name: string): Promise<HeaderBytes> {
   const { bytes, fileBytes } = await folder.part(name, 0, firstBytes);
   const impostor = impostorIn(bytes, 'weights');
   if (impostor !== undefined) throw new PayloadFault('refuse', `${shown(name)} is ${impostor}`);
@@ -68,18 +73,27 @@ export async function safetensorsHeader(folder: PayloadFolder, name: string): Pr
   if (length > BigInt(most)) {
     throw new PayloadFault(beyond, `${shown(name)} has a header of ${length} bytes, more than ${look} reads`);
   }
-  const headerBytes = Number(length);
+  const end = prefixBytes + Number(length);
   const header =
-    prefixBytes + headerBytes <= bytes.length
-      ? bytes.subarray(prefixBytes, prefixBytes + headerBytes)
-      : (await folder.part(name, prefixBytes, headerBytes)).bytes;
-  if (header.length !== headerBytes) {
+    end <= bytes.length
+      ? bytes.subarray(prefixBytes, end)
+      : (await folder.part(name, prefixBytes, Number(length))).bytes;
+  if (header.length !== Number(length)) {
     throw new PayloadFault('refuse', `${shown(name)} was cut while it was read`);
   }
-  const tensors: Record<string, unknown> = objectIn(`the header of ${shown(name)}`, header);
+  return { bytes: header, fileBytes };
+}
+
+/**
+ * The tensors of a file by its header alone.
+ *
+ * @throws PayloadFault where it is none
+ */
+export function safetensorsHeader(name: string, { bytes, fileBytes }: HeaderBytes): SafetensorsHeader {
+  const tensors: Record<string, unknown> = objectIn(`the header of ${shown(name)}`, bytes);
   // A copy without it costs a third of the parsing.
   delete tensors.__metadata__;
-  return { tensors, names: Object.keys(tensors), headerBytes, fileBytes };
+  return { tensors, names: Object.keys(tensors), headerBytes: bytes.length, fileBytes };
 }
 
 /**

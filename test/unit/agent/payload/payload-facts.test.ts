@@ -344,6 +344,11 @@ describe('the tensors of a payload', () => {
 
   it.each<[string, unknown, RegExp]>([
     ['no weight_map', {}, /no weight_map/],
+    [
+      'a weight_map that is empty',
+      { weight_map: {} },
+      /weight_map of model\.safetensors\.index\.json is empty/,
+    ],
     ['a weight_map that is text', { weight_map: 'x' }, /no weight_map/],
     [
       'a file outside the payload',
