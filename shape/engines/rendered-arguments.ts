@@ -31,15 +31,15 @@ export function renderedArguments(words: readonly string[]): RenderedArguments {
     options.delete(name);
     options.set(name, values);
   }
+  const places = new Map([...options.keys()].map((name, place) => [name, place]));
   const values = (flag: string): readonly string[] => options.get(flag) ?? [];
   const value = (flag: string): string | undefined =>
     options.has(flag) ? (values(flag)[0] ?? '') : undefined;
   return {
     flags: [...options.keys()],
     isOn(flag) {
-      const negation = flag.replace('--', '--no-');
-      const last = [...options.keys()].filter((name) => name === flag || name === negation).at(-1);
-      return last === undefined ? undefined : last === flag;
+      const [on, off] = [places.get(flag), places.get(flag.replace('--', '--no-'))];
+      return on === undefined && off === undefined ? undefined : (on ?? -1) > (off ?? -1);
     },
     value,
     values,
