@@ -189,6 +189,11 @@ describe('an image that is asked what it takes', () => {
     ['is of R9V', { engineKind: 'r9v' as const }, 'by hand'],
     ['answers nothing', { answer: { stdout: '' } }, 'in another form'],
     ['answers in another form', { answer: { stdout: '{"version":"1","flags":[]}' } }, 'in another form'],
+    [
+      'tells no flag',
+      { answer: { stdout: '{"version":"1","flags":{},"toolParsers":[],"reasoningParsers":[]}' } },
+      'must hold a flag',
+    ],
     ['takes too long', { answer: { exitCode: 124, stderr: 'no end within 330 s' } }, 'no end within'],
   ])('says so where it %s', async (_what, { absent, answer, engineKind }: Oddity, reason) => {
     const world = new AskedHost(service, [release]);

@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { ConfigurationError, loadStackFile } from '../../../shape/configuration.ts';
+import { complaintsAbout } from '../../../shape/engines/extra-arguments.ts';
 import { invokeVllm, vllmSchema } from '../../../shape/engines/vllm.ts';
+import { vllmCommandLine } from '../../../shape/engines/vllm-command-line.ts';
 import { type PlanInput, planRelease } from '../../../shape/plan.ts';
 import type { Release } from '../../../shape/release.ts';
 import type { ShapeConfig } from '../../../shape/shape.ts';
@@ -110,6 +112,31 @@ describe('numbers of speculative decoding', () => {
     expect(words[words.indexOf(flag) + 1]).toBe('{"method":"x","a":0.0000001}');
     expect(words[words.indexOf('--gpu-memory-utilization') + 1]).toBe('0.0000001');
   });
+});
+
+it('no flag that a field renders can be said again', () => {
+  const fields = [
+    'maxSequences: 2\n      maxBatchedTokens: 64\n      kvCacheMemory: 2 GiB\n      chatTemplate: /model/t.jinja',
+    'speculative: {method: mtp}\n      shutdownTimeout: 5 s\n      profiler: {state: traces}',
+    'telemetry: {tracesEndpoint: grpc://localhost:1, detailedTraces: [all], statistics: false}',
+  ].join('\n      ');
+  const text = completedFile('glm-w4a16').replace(/^ {6}max(?:Sequences|BatchedTokens):.*\n/gm, '');
+  const file = loadStackFile(
+    'Pulumi.glm-w4a16.yaml',
+    text
+      .replace('kind: vllm', `kind: vllm\n      ${fields}`)
+      .replace('shortName: glm', 'shortName: glm\n    state: {traces: glm}'),
+  );
+  if (file.kind !== 'shape') throw new Error('no shape');
+  const host = { ...suppliedHost(), stateRoots: ['/home/dank/traces'] };
+  const release = planRelease({ host, shape: file.shape, stack: 'glm-w4a16', templates, patches: new Map() });
+  const flags = release.arguments.filter((word) => word.startsWith('--'));
+  expect(flags).toContain('--kv-cache-memory-bytes');
+  expect(flags.length).toBeGreaterThan(20);
+  for (const flag of flags) {
+    const [complaint] = complaintsAbout([flag, 'x'], vllmCommandLine);
+    expect(complaint?.message).toContain('which is decided elsewhere');
+  }
 });
 
 describe('the profiler', () => {
