@@ -81,7 +81,7 @@ const addressSchema = wordSchema
       context.addIssue({ code: 'custom', message, params: { remedy } });
     if (isIPv6(address.replace(/%.*$/, ''))) return;
     const [, user, bare = '', port] =
-      /^(?:[a-z]+:\/\/)?(?:([^@]*)@)?(\[[^\]]*\]|[^:/]*)(?::(\d*))?\/?$/i.exec(address) ?? [];
+      /^(?:[a-z]+:\/\/)?(?:([^@]*)@)?(\[[^\]]*\]|[^:/@]*)(?::(\d*))?\/?$/i.exec(address) ?? [];
     const name = bare.replaceAll(/[[\]]/g, '');
     if (name === address) return;
     if (name === '') return refuse(notAddress, 'write e.g. 192.0.2.7');

@@ -10,11 +10,15 @@ export function wordRemedy(word: string, wanted: Wanted): string {
       return `quote it: ${quote(word)}`;
     case 'boolean':
       return 'write true or false';
+    case 'map':
+      return 'write a map: its keys below it, indented';
+    case 'list':
+      return wanted.takes(word) ? `write a list: [${quote(word)}]` : 'write a list';
     case 'choice':
       return `write ${listed(wanted.choices)}`;
     case 'number': {
       const number = numberIn(word);
-      return number === undefined
+      return number === undefined || !wanted.takes(Number(number))
         ? 'write a plain decimal number of at most 15 digits, 6 of them behind the point'
         : `write ${number}`;
     }
@@ -53,7 +57,8 @@ export interface SecretPlace {
  */
 export function secretPlaceOf(path: Path, value: unknown): SecretPlace | undefined {
   const [section, name] = path.map(String);
-  if (path.at(-1) === 'version' && /^\d[\d.]{0,8}$/.test(String(value))) return undefined;
+  const isNumber = typeof value === 'number' || typeof value === 'string';
+  if (path.at(-1) === 'version' && isNumber && /^\d[\d.]{0,8}$/.test(String(value))) return undefined;
   const set = (variable: string, options: string): string =>
     `set the value, which is asked for: pulumi config set --secret --path slot:secrets.${variable} ${options}`;
   if (section === 'engine' && name === 'apiKey') {

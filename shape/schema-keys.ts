@@ -54,7 +54,12 @@ export function placeBelow(schema: z.ZodType, path: Path, value: unknown): strin
 
 function placeIn(schema: z.ZodType): string {
   if (schema instanceof z.ZodArray) return `[0]${placeIn(innermost(schema.element as z.ZodType))}`;
-  if (schema instanceof z.ZodObject) return `.<${Object.keys(schema.shape).join('|')}>`;
+  if (schema instanceof z.ZodObject) {
+    const keys = Object.keys(schema.shape);
+    // A map that is of one of several kinds is nothing before it says of which.
+    if (keys.length === 1 || schema.shape.kind instanceof z.ZodLiteral) return `.${keys[0]}`;
+    return `.<${keys.join('|')}>`;
+  }
   if (!(schema instanceof z.ZodRecord)) return '';
   const name = forms.get(schema.keyType as z.ZodType)?.name ?? 'key';
   return `.<${name}>${placeIn(innermost(schema.valueType as z.ZodType))}`;
@@ -62,7 +67,9 @@ function placeIn(schema: z.ZodType): string {
 
 /** What a schema wants of a word that is not yet a value. */
 export type Wanted =
-  | { readonly what: 'boolean' | 'number' | 'text' }
+  | { readonly what: 'boolean' | 'text' | 'map' }
+  | { readonly what: 'number'; readonly takes: (number: number) => boolean }
+  | { readonly what: 'list'; readonly takes: (item: string) => boolean }
   | { readonly what: 'choice'; readonly choices: readonly string[] }
   | { readonly what: 'form'; readonly form: Form };
 
@@ -73,10 +80,18 @@ export function wantedAt(schema: z.ZodType, path: Path, value: unknown, word: st
   if (found.some((one) => one.safeParse(word).success)) return { what: 'text' };
   const inner = found.map(innermost);
   if (inner.some((one) => one instanceof z.ZodBoolean)) return { what: 'boolean' };
-  if (inner.some((one) => one instanceof z.ZodNumber)) return { what: 'number' };
+  if (inner.some((one) => one instanceof z.ZodNumber)) {
+    return { what: 'number', takes: (number) => found.some((one) => one.safeParse(number).success) };
+  }
   const choices = inner.flatMap((one) => (one instanceof z.ZodEnum ? one.options.map(String) : []));
   if (choices.length > 0) return { what: 'choice', choices };
-  return form === undefined ? undefined : { what: 'form', form };
+  if (form !== undefined) return { what: 'form', form };
+  if (inner.some((one) => one instanceof z.ZodArray)) {
+    return { what: 'list', takes: (item) => found.some((one) => one.safeParse([item]).success) };
+  }
+  return inner.some((one) => one instanceof z.ZodObject || one instanceof z.ZodRecord)
+    ? { what: 'map' }
+    : undefined;
 }
 
 /** The schemas at this path of the value: of a union all that the value may mean. */
@@ -85,7 +100,8 @@ function schemasAt(schema: z.ZodType, path: Path, value: unknown): readonly z.Zo
   const [first, ...rest] = path;
   if (inner instanceof z.ZodUnion && (first !== undefined || forms.get(inner) === undefined)) {
     const options = inner.options as readonly z.ZodType[];
-    const chosen = options.filter((option) => mayMean(option, value));
+    const isMap = value !== null && typeof value === 'object';
+    const chosen = isMap ? options.filter((option) => mayMean(option, value)) : options;
     return chosen.flatMap((option) => schemasAt(option, path, value));
   }
   if (first === undefined) return [schema];

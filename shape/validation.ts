@@ -10,7 +10,7 @@ import {
   suppliedBelow,
 } from './operator-supplied.ts';
 import { ConfigurationError, type Path, type Problem, shorten, spell } from './problems.ts';
-import { secretPlaceOf, wordRemedy } from './remedies.ts';
+import { listed, secretPlaceOf, wordRemedy } from './remedies.ts';
 import { formAt, knownKeys, mayBeLeftOut, placeBelow, unknownKeyRemedy, wantedAt } from './schema-keys.ts';
 import { quote } from './strict-yaml.ts';
 
@@ -73,7 +73,20 @@ function problemsOf(issue: z.core.$ZodIssue, schema: z.ZodType, subject: Subject
     remedy: unknownKeyRemedy(name, siblings),
   });
   const secret = kind === 'shape' ? secretPlaceOf(issue.path, at(value, issue.path)) : undefined;
+  const secretProblem = (limit: string): readonly Problem[] | undefined =>
+    secret && [
+      {
+        file,
+        key: spell(root, secret.path),
+        value: undefined,
+        limit,
+        remedy: secret.remedy(optionsFor(file)),
+      },
+    ];
   if (issue.code === 'unrecognized_keys') {
+    // A key that is none may be the value in the wrong place.
+    const hidden = secretProblem('must hold nothing but its version');
+    if (hidden !== undefined) return hidden;
     const siblings = knownKeys(schema, issue.path, value);
     return issue.keys.map((name) => unknown([...issue.path, name], name, siblings));
   }
@@ -82,15 +95,17 @@ function problemsOf(issue: z.core.$ZodIssue, schema: z.ZodType, subject: Subject
     const name = String(issue.path.at(-1));
     if (inner?.code === 'invalid_value') return [unknown(issue.path, name, inner.values.map(String))];
     const limit = inner?.message ?? issue.message;
-    const key = spell(root, secret?.path ?? issue.path);
-    const remedy = secret?.remedy(optionsFor(file)) ?? 'write another key';
-    return [{ file, key, value: undefined, limit, remedy }];
+    const key = spell(root, issue.path);
+    const remedy = 'write another key';
+    return secretProblem(limit) ?? [{ file, key, value: undefined, limit, remedy }];
   }
   const found = at(value, issue.path);
   const isMissing =
     issue.code !== 'custom' &&
     (found === undefined || (found === null && typeof issue.path.at(-1) === 'string'));
   if (isMissing && !mayBeLeftOut(schema, issue.path, value)) {
+    const hidden = secretProblem('is required');
+    if (hidden !== undefined) return hidden;
     // Of a union the message says what may stand there.
     return missingProblems(
       issue.path,
@@ -102,20 +117,23 @@ function problemsOf(issue: z.core.$ZodIssue, schema: z.ZodType, subject: Subject
   const source = subject.sourceAt(issue.path);
   const written = found === '' || found === null ? 'empty' : (source ?? plain(found));
   const form = formAt(schema, issue.path, value);
-  const limit = form?.remedy === undefined || issue.code === 'custom' ? limitOf(issue) : form.limit;
-  if (secret !== undefined && !isStated(issue)) {
-    const key = spell(root, secret.path);
-    return [{ file, key, value: undefined, limit, remedy: secret.remedy(optionsFor(file)) }];
-  }
+  const limit = limitAt(issue, form, found);
+  const hidden = isStated(issue) ? undefined : secretProblem(limit);
+  if (hidden !== undefined) return hidden;
   return [
     {
       file,
       key: spell(root, issue.path),
-      value: mayBeSecret(issue) || limit === notEmpty ? undefined : shorten(written),
+      value: mayBeSecret(issue) || limit === notEmpty || found === undefined ? undefined : shorten(written),
       limit,
       remedy: remedyOf(issue, schema, subject, form, found, source),
     },
   ];
+}
+
+function limitAt(issue: z.core.$ZodIssue, form: Form | undefined, found: unknown): string {
+  if (found === '' && !isStated(issue) && form?.remedy === undefined) return notEmpty;
+  return form?.remedy === undefined || issue.code === 'custom' ? limitOf(issue) : form.limit;
 }
 
 function isStated(issue: z.core.$ZodIssue): boolean {
@@ -143,8 +161,10 @@ function remedyOf(
     return source === undefined ? 'quote it, as it is written there' : `quote it: ${quote(source)}`;
   if (isValueAsText(issue, found)) return `take the quotes away: ${found}`;
   if (found === '' && mayBeLeftOut(schema, issue.path, subject.value)) return 'write a value, or take it out';
-  const wanted = wantedAt(schema, issue.path, subject.value, String(found));
-  if (wanted?.what === 'boolean' || wanted?.what === 'choice') return wordRemedy(String(found), wanted);
+  const wanted = wantedAt(schema, issue.path, subject.value, plain(found));
+  // What a command sets is text where it has a point.
+  if (wanted?.what === 'number' && issue.code === 'invalid_type') return wordRemedy(plain(found), wanted);
+  if (wanted?.what === 'boolean' || wanted?.what === 'choice') return wordRemedy(plain(found), wanted);
   const below = placeBelow(schema, issue.path, subject.value);
   return issue.code === 'invalid_type' && below !== ''
     ? `take it out, and ${remedyFor(issue.path, subject, below)}`
@@ -202,7 +222,7 @@ function limitOf(issue: z.core.$ZodIssue): string {
     case 'too_big':
       return `must be ${issue.inclusive ? 'at most' : 'less than'} ${issue.maximum}`;
     case 'invalid_value':
-      return `must be ${issue.values.map(String).join(' or ')}`;
+      return `must be ${listed(issue.values.map(String))}`;
     default:
       return issue.message;
   }

@@ -16,7 +16,7 @@ export const flagValueSchema = z
     pattern: '^[^-]',
   });
 
-const notServedName = `${notFlagValue}, and not begin or end with a blank`;
+const notServedName = `${notFlagValue}, nor begin or end with a blank`;
 
 /** A name by which clients call a model. */
 export const servedNameSchema = flagValueSchema
