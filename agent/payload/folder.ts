@@ -61,11 +61,13 @@ export async function openFolder(look: Look, path: string): Promise<PayloadFolde
       `${shown(path)} holds more than ${counted(mostEntries, 'entry', 'entries')}`,
     );
   }
-  const entries = new Map<string, Entry>();
-  for (const name of names) {
-    if (outside.monotonicSeconds() > end) throw overTime(name, extent);
-    entries.set(name, await entryOf(look, path, name));
-  }
+  const found = await Promise.all(
+    names.map((name) => {
+      if (outside.monotonicSeconds() > end) throw overTime(name, extent);
+      return entryOf(look, path, name);
+    }),
+  );
+  const entries = new Map(found.map((entry) => [entry.name, entry]));
   return {
     path,
     extent,

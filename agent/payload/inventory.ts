@@ -6,8 +6,10 @@ import type { Release } from '../../shape/release.ts';
 import { mountsOf } from '../../shape/rules/mounts.ts';
 import { speculationOf, vllmArguments } from '../../shape/rules/served-model.ts';
 import type { Outside } from '../outside.ts';
+import { configurationFacts } from './configuration.ts';
 import { findInContainer, type MountedTree } from './container-view.ts';
 import { type Contents, compareFile, compareWithRecord, contentsText } from './expectation.ts';
+import { ExpertCounter } from './experts.ts';
 import type { Extent } from './extent.ts';
 import { Findings } from './findings.ts';
 import { beginLook, type Look, openFolder, type PayloadFolder } from './folder.ts';
@@ -181,18 +183,19 @@ async function inventoryOfSafetensors(
 ): Promise<FolderContents> {
   const isServed = part.role === 'payload' && release.engineKind === 'vllm';
   const config = await configOf(folder, isServed || part.role === 'drafter', findings);
-  const set = await safetensorsSet(folder, findings);
+  const experts = new ExpertCounter(config === undefined ? null : configurationFacts(config).layers);
+  const set = await safetensorsSet(folder, findings, (name, tensors) => experts.see(name, tensors));
   if (set === undefined && part.role !== 'mount' && !findings.refuses) tellNoWeights(folder, findings);
   if (isServed && config !== undefined)
     await checkModelFiles(folder, config, vllmArguments(release), findings);
   const contents = set && {
     shards: set.shards.length,
     extraFiles: set.extraFiles,
-    tensors: set.names.length,
+    tensors: set.tensors,
     bytes: set.bytes,
   };
   if (config === undefined || part.role !== 'payload') return { facts: null, contents };
-  return { facts: await payloadFacts(folder, config, set, findings), contents };
+  return { facts: await payloadFacts(config, set && experts.counted(), findings), contents };
 }
 
 async function configOf(

@@ -1,22 +1,29 @@
 import type { Findings } from './findings.ts';
 import { insteadOfFile, type PayloadFolder } from './folder.ts';
 import { LookIsOver, PayloadFault } from './payload-fault.ts';
-import { jsonOf } from './read-file.ts';
-import { checkLayout, readHeader, safetensorsHeader } from './safetensors.ts';
+import { type JsonObject, jsonOf } from './read-file.ts';
+import {
+  checkLayout,
+  type HeaderBytes,
+  readHeader,
+  type SafetensorsHeader,
+  safetensorsHeader,
+} from './safetensors.ts';
 import { missingSiblings, shardNameOf } from './shard-names.ts';
 import { counted, listed, shown } from './wording.ts';
 
 export interface TensorSet {
-  /** All that the index names, without one all that the files hold. */
-  readonly names: readonly string[];
+  /** Of the index, without one of the files. */
+  readonly tensors: number;
   /** Files of the numbered set, or the one file that is all. */
   readonly shards: readonly string[];
   readonly extraFiles: readonly string[];
   /** Of all files, shards and extra ones. */
   readonly bytes: number;
-  /** That holds the tensor; undefined: none that could be read does. */
-  fileOf(tensor: string): string | undefined;
 }
+
+/** Told of each tensor of the set as it is met. */
+export type SeeTensor = (name: string, tensors: JsonObject) => void;
 
 /** Which engines look for first. */
 const usualIndex = 'model.safetensors.index.json';
@@ -29,31 +36,34 @@ const isSafetensors = (name: string): boolean => name.endsWith('.safetensors');
 export async function safetensorsSet(
   folder: PayloadFolder,
   findings: Findings,
+  see: SeeTensor,
 ): Promise<TensorSet | undefined> {
   const files = [...folder.entries.keys()].filter(isSafetensors);
   const index = indexIn(folder);
   if (files.length === 0 && index === undefined) return undefined;
   const comparison =
     index === undefined
-      ? new FilesAlone(files)
-      : await findings.attempt(async () => new FilesByIndex(index, await weightMapOf(folder, index)));
+      ? new FilesAlone(files, see)
+      : await findings.attempt(async () => new FilesByIndex(index, await weightMapOf(folder, index), see));
   if (comparison === undefined) return undefined;
   await readHeaders(folder, files, findings, comparison);
 
   const members = comparison.members(findings);
   if (members.length === 0 || !areThere(folder, files, members, index, findings)) return undefined;
   checkNumbers(files, members, index, findings);
-  comparison.tell(findings);
-  if (index !== undefined) tellUnnamed(files, members, index, comparison, findings);
+  // It was emptied: only what is damaged is looked up again.
+  const places = index !== undefined && comparison.hasStrangers ? await weightMapOf(folder, index) : {};
+  comparison.tell(places, findings);
+  if (index !== undefined)
+    tellUnnamed(files, members, index, (file) => comparison.repeatedBy(file, places), findings);
   const shards = members.filter((name) => shardNameOf(name) !== undefined);
   return {
-    names: comparison.names(),
+    tensors: comparison.tensors,
     shards: shards.length === 0 ? members : shards,
     extraFiles: files.filter((name) =>
       shards.length === 0 ? !members.includes(name) : shardNameOf(name) === undefined,
     ),
     bytes: files.reduce((sum, name) => sum + (folder.entries.get(name)?.bytes ?? 0), 0),
-    fileOf: (tensor) => comparison.fileOf(tensor),
   };
 }
 
@@ -73,7 +83,9 @@ async function weightMapOf(folder: PayloadFolder, index: string): Promise<Weight
   return weightMap as WeightMap;
 }
 
-/** One header after the other, each read while the one before is parsed. */
+/** Headers that are read while another is parsed: each takes several steps, of which one is done between two parsings. */
+const readAhead = 6;
+
 async function readHeaders(
   folder: PayloadFolder,
   files: readonly string[],
@@ -88,19 +100,18 @@ async function readHeaders(
       findings.add('refuse', `${shown(file)} ${insteadOfFile(kind)}`);
     return kind === 'file';
   });
-  const begin = (file: string | undefined) => {
-    const reading = file === undefined ? undefined : readHeader(folder, file);
-    // Whoever waits for it is told; until then nobody does.
-    reading?.catch(() => undefined);
-    return reading;
-  };
-  let next = begin(readable[0]);
+  const readings: Promise<HeaderBytes>[] = [];
   let headerBytes = 0;
   for (const [place, file] of readable.entries()) {
-    const reading = next;
+    for (const ahead of readable.slice(readings.length, place + readAhead)) {
+      const reading = readHeader(folder, ahead);
+      // Told to whom awaits it; until then nobody does.
+      reading.catch(() => undefined);
+      readings.push(reading);
+    }
     try {
-      const bytes = await reading;
-      if (bytes === undefined) return;
+      const bytes = (await readings[place]) as HeaderBytes;
+      delete readings[place];
       headerBytes += bytes.bytes.length;
       if (headerBytes > extent.allHeaderBytes) {
         const most = counted(extent.allHeaderBytes, 'byte');
@@ -110,16 +121,14 @@ async function readHeaders(
         );
         return;
       }
-      next = begin(readable[place + 1]);
       const header = safetensorsHeader(file, bytes);
-      comparison.add(file, header.names);
+      comparison.add(file, header);
       checkLayout(file, header);
     } catch (error) {
       if (!(error instanceof PayloadFault)) throw error;
       findings.add(error.severity, error.message);
       // The same would be said of every further file.
       if (error instanceof LookIsOver) return;
-      if (next === reading) next = begin(readable[place + 1]);
     }
   }
 }
@@ -194,7 +203,7 @@ function tellUnnamed(
   files: readonly string[],
   members: readonly string[],
   index: string,
-  comparison: Comparison,
+  repeatedBy: (file: string) => number,
   findings: Findings,
 ): void {
   const unnamed = files.filter((name) => !members.includes(name));
@@ -209,7 +218,7 @@ function tellUnnamed(
     return;
   }
   const again = unnamed.flatMap((name) => {
-    const repeated = comparison.repeatedBy(name);
+    const repeated = repeatedBy(name);
     return repeated === 0 ? [] : [`${shown(name)} repeats ${counted(repeated, 'tensor')}`];
   });
   findings.add(
@@ -220,38 +229,49 @@ function tellUnnamed(
 
 /** What the headers are held against: the index, or each other. */
 interface Comparison {
-  /** Takes the names of the tensors of one file. */
-  add(file: string, names: readonly string[]): void;
+  readonly tensors: number;
+  readonly hasStrangers: boolean;
+  /** Takes the tensors of one file. */
+  add(file: string, header: SafetensorsHeader): void;
   /** Files that hold tensors of the set, or should. */
   members(findings: Findings): readonly string[];
   /** Tells where headers do not agree with what they are held against. */
-  tell(findings: Findings): void;
+  tell(places: WeightMap, findings: Findings): void;
   /** Tensors of the set that a file beside it holds as well. */
-  repeatedBy(file: string): number;
-  names(): readonly string[];
-  fileOf(tensor: string): string | undefined;
+  repeatedBy(file: string, places: WeightMap): number;
 }
 
 class FilesAlone implements Comparison {
+  readonly hasStrangers = false;
   readonly #files: readonly string[];
-  readonly #fileOf = new Map<string, string>();
+  readonly #see: SeeTensor;
+  readonly #found = new Set<string>();
   readonly #twice = new Map<string, readonly string[]>();
 
-  constructor(files: readonly string[]) {
+  constructor(files: readonly string[], see: SeeTensor) {
     this.#files = files;
+    this.#see = see;
   }
 
-  add(file: string, names: readonly string[]): void {
-    const twice = names.filter((tensor) => this.#fileOf.has(tensor));
+  get tensors(): number {
+    return this.#found.size;
+  }
+
+  add(file: string, { names, tensors }: SafetensorsHeader): void {
+    const twice: string[] = [];
+    for (const tensor of names) {
+      if (this.#found.has(tensor)) twice.push(tensor);
+      this.#found.add(tensor);
+      this.#see(tensor, tensors);
+    }
     if (twice.length > 0) this.#twice.set(file, twice);
-    for (const tensor of names) this.#fileOf.set(tensor, file);
   }
 
   members(): readonly string[] {
     return this.#files;
   }
 
-  tell(findings: Findings): void {
+  tell(_places: WeightMap, findings: Findings): void {
     for (const [file, twice] of this.#twice) {
       findings.add('refuse', `${shown(file)} holds ${listed(twice)}, which another file holds as well`);
     }
@@ -260,19 +280,11 @@ class FilesAlone implements Comparison {
   repeatedBy(): number {
     return 0;
   }
-
-  names(): readonly string[] {
-    return [...this.#fileOf.keys()];
-  }
-
-  fileOf(tensor: string): string | undefined {
-    return this.#fileOf.get(tensor);
-  }
 }
 
-/** Names of one file that the index finds in it, and those that it does not. */
+/** How many tensors of a file the index finds in it, and those that it does not. */
 interface Held {
-  readonly agreed: readonly string[];
+  readonly agreed: number;
   readonly strangers: readonly string[];
 }
 
@@ -283,32 +295,44 @@ interface Held {
 class FilesByIndex implements Comparison {
   readonly #index: string;
   readonly #unfound: WeightMap;
+  readonly #see: SeeTensor;
   readonly #held = new Map<string, Held>();
   /** What remains of the index, by its file; undefined: not all is taken out yet. */
   #remaining: ReadonlyMap<unknown, readonly string[]> | undefined;
-  /** File of each tensor of the index; undefined: nobody has asked. */
-  #places: ReadonlyMap<string, unknown> | undefined;
 
-  constructor(index: string, weightMap: WeightMap) {
+  constructor(index: string, weightMap: WeightMap, see: SeeTensor) {
     this.#index = index;
     this.#unfound = weightMap;
+    this.#see = see;
   }
 
-  add(file: string, names: readonly string[]): void {
+  get tensors(): number {
+    let tensors = 0;
+    for (const { agreed } of this.#held.values()) tensors += agreed;
+    for (const names of this.#lacking().values()) tensors += names.length;
+    return tensors;
+  }
+
+  get hasStrangers(): boolean {
+    return [...this.#held.values()].some(({ strangers }) => strangers.length > 0);
+  }
+
+  add(file: string, { names, tensors }: SafetensorsHeader): void {
     const unfound = this.#unfound;
     const strangers: string[] = [];
+    let agreed = 0;
     for (const tensor of names) {
-      if (unfound[tensor] === file) delete unfound[tensor];
-      else strangers.push(tensor);
+      if (unfound[tensor] === file) {
+        delete unfound[tensor];
+        agreed += 1;
+        this.#see(tensor, tensors);
+      } else strangers.push(tensor);
     }
-    const agreed = strangers.length === 0 ? names : withoutAll(names, strangers);
     this.#held.set(file, { agreed, strangers });
   }
 
   members(findings: Findings): readonly string[] {
-    const members = new Set(
-      [...this.#held].flatMap(([file, { agreed }]) => (agreed.length > 0 ? [file] : [])),
-    );
+    const members = new Set([...this.#held].flatMap(([file, { agreed }]) => (agreed > 0 ? [file] : [])));
     if (members.size === 0 && this.#lacking().size === 0) {
       findings.add('refuse', `the weight_map of ${this.#index} is empty`);
     }
@@ -327,66 +351,35 @@ class FilesByIndex implements Comparison {
     return [...members].sort();
   }
 
-  tell(findings: Findings): void {
-    const lacking = this.#lacking();
+  tell(places: WeightMap, findings: Findings): void {
     for (const [file, { agreed, strangers }] of this.#held) {
-      const missing = lacking.get(file) ?? [];
-      if (agreed.length + missing.length > 0) this.#tellOf(file, agreed, missing, strangers, findings);
+      const missing = this.#lacking().get(file) ?? [];
+      if (agreed + missing.length === 0) continue;
+      const tell = (message: string) => findings.add('refuse', `${shown(file)} ${message}`);
+      const elsewhere = strangers.filter((tensor) => Object.hasOwn(places, tensor));
+      const unknown = strangers.filter((tensor) => !Object.hasOwn(places, tensor));
+      if (agreed === 0 && unknown.length > 0 && missing.length > 0) {
+        tell(
+          `is of another export than the index: it holds ${listed(unknown)}, and the index finds ${listed(missing)} there`,
+        );
+        continue;
+      }
+      if (elsewhere.length > 0) {
+        const other = shown(String(places[elsewhere[0] ?? '']));
+        tell(`holds ${listed(elsewhere)}, which the index finds in ${other}`);
+      }
+      if (unknown.length > 0) tell(`holds ${listed(unknown)}, which the index does not name`);
+      if (missing.length > 0) tell(`does not hold ${listed(missing)}, which the index finds there`);
     }
   }
 
-  #tellOf(
-    file: string,
-    agreed: readonly string[],
-    missing: readonly string[],
-    strangers: readonly string[],
-    findings: Findings,
-  ): void {
-    const tell = (message: string) => findings.add('refuse', `${shown(file)} ${message}`);
-    const elsewhere = strangers.filter((tensor) => this.#placeOf(tensor) !== undefined);
-    const unknown = strangers.filter((tensor) => this.#placeOf(tensor) === undefined);
-    if (agreed.length === 0 && unknown.length > 0 && missing.length > 0) {
-      tell(
-        `is of another export than the index: it holds ${listed(unknown)}, and the index finds ${listed(missing)} there`,
-      );
-      return;
-    }
-    if (elsewhere.length > 0) {
-      const other = shown(String(this.#placeOf(elsewhere[0] ?? '')));
-      tell(`holds ${listed(elsewhere)}, which the index finds in ${other}`);
-    }
-    if (unknown.length > 0) tell(`holds ${listed(unknown)}, which the index does not name`);
-    if (missing.length > 0) tell(`does not hold ${listed(missing)}, which the index finds there`);
-  }
-
-  repeatedBy(file: string): number {
+  repeatedBy(file: string, places: WeightMap): number {
     const strangers = this.#held.get(file)?.strangers ?? [];
-    return strangers.filter((tensor) => this.#placeOf(tensor) !== undefined).length;
-  }
-
-  names(): readonly string[] {
-    return [...[...this.#held.values()].flatMap(({ agreed }) => agreed), ...Object.keys(this.#unfound)];
-  }
-
-  fileOf(tensor: string): string | undefined {
-    return [...this.#held].find(([, { agreed }]) => agreed.includes(tensor))?.[0];
+    return strangers.filter((tensor) => Object.hasOwn(places, tensor)).length;
   }
 
   #lacking(): ReadonlyMap<unknown, readonly string[]> {
     this.#remaining ??= Map.groupBy(Object.keys(this.#unfound), (tensor) => this.#unfound[tensor]);
     return this.#remaining;
   }
-
-  #placeOf(tensor: string): unknown {
-    this.#places ??= new Map([
-      ...[...this.#held].flatMap(([file, { agreed }]) => agreed.map((own) => [own, file] as const)),
-      ...Object.entries(this.#unfound),
-    ]);
-    return this.#places.get(tensor);
-  }
-}
-
-function withoutAll(names: readonly string[], taken: readonly string[]): readonly string[] {
-  const out = new Set(taken);
-  return names.filter((name) => !out.has(name));
 }

@@ -261,15 +261,11 @@ describe('the tensors of a payload', () => {
   });
 
   it('may be in more layers than a call takes arguments', async () => {
-    const names = Array.from(
-      { length: 150_000 },
-      (_, layer) => `"layers.${layer}.experts.0.w":"a.safetensors"`,
-    );
-    payload
-      .writeJson('config.json', {})
-      .write('model.safetensors.index.json', `{"weight_map":{${names.join()}}}`)
-      .writeTensors('a.safetensors', { 'layers.0.experts.0.w': ['U8', 1] });
-    expect((await look()).facts).toMatchObject({ expertLayers: 150_000, expertsPerLayer: 1 });
+    payload.writeJson('config.json', {}).writeTensors('model.safetensors', experts(150_000, 1, 'layers'));
+    expect(await look()).toMatchObject({
+      facts: { expertLayers: 150_000, expertsPerLayer: 1 },
+      findings: [],
+    });
   });
 
   const good = safetensors(experts(1, 1)).beginning;
@@ -382,18 +378,33 @@ describe('the tensors of a payload', () => {
     );
   });
 
-  it('spread over many files are left alone', async () => {
+  it('may be spread over many files', async () => {
     payload.writeSet(
       Object.fromEntries(
         Array.from({ length: 9 }, (_, file) => [
           `${file}.safetensors`,
-          { [`layers.0.experts.0.w${file}`]: ['U8', 1] } as Tensors,
+          {
+            [`layers.0.experts.0.w${file}`]: ['U8', 1],
+            [`layers.0.experts.1.w${file}`]: ['U8', 1],
+          } as Tensors,
         ]),
       ),
     );
-    expect((await look()).findings).toMatchObject([
-      { severity: 'note', message: expect.stringContaining('9 files') },
-    ]);
+    expect(await look()).toMatchObject({ facts: { expertsPerLayer: 2, expertBytes: 9 }, findings: [] });
+  });
+
+  it('may lie sorted by their type, as files are written', async () => {
+    const names = Array.from({ length: 8 }, (_, expert) => `layers.${expert >> 2}.experts.${expert & 3}`);
+    payload.writeTensors(
+      'model.safetensors',
+      Object.fromEntries(
+        ['qweight', 'scales'].flatMap((part) => names.map((name) => [`${name}.${part}`, ['U8', 5]])),
+      ) as Tensors,
+    );
+    expect(await look()).toMatchObject({
+      facts: { expertLayers: 2, expertsPerLayer: 4, expertBytes: 10 },
+      findings: [],
+    });
   });
 
   it('are not looked at when the quick look is over', async () => {
