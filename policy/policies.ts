@@ -1,5 +1,4 @@
 import type { ResourceValidationArgs, ResourceValidationPolicy } from '@pulumi/policy';
-import { slotProgram } from '../shape/names.ts';
 import { manifestSchema, type Release } from '../shape/release.ts';
 import { type Review, reviewOf, type Violation } from '../shape/review.ts';
 import { reviewText } from '../shape/review-text.ts';
@@ -33,12 +32,19 @@ export const policies: readonly ResourceValidationPolicy[] = [
   },
   {
     name: 'manifest-readable',
-    description: 'what cannot be read cannot be judged by any rule',
+    description: 'what cannot be read cannot be judged by any rule, and the host would refuse it',
+    enforcementLevel: 'mandatory',
+    validateResource: (args, report) => {
+      if (cutoverIn(args) === 'broken') report('the manifest on stdin cannot be read: no rule has judged it');
+    },
+  },
+  {
+    name: 'manifest-known',
+    description: 'what is not known yet cannot be judged by any rule',
     enforcementLevel: 'advisory',
     validateResource: (args, report) => {
-      if (isCutover(args) && reviewIn(args) === undefined) {
-        report('the manifest on stdin is not known yet or cannot be read: no rule has judged the shape');
-      }
+      if (cutoverIn(args) === 'unknown')
+        report('the manifest on stdin is not known yet: no rule has judged it');
     },
   },
 ];
@@ -68,43 +74,68 @@ function findingsOf(args: ResourceValidationArgs, rule: Verdict): readonly strin
   );
 }
 
+/** Where resources name an image. */
+const imageNames: Readonly<Record<string, string>> = {
+  'docker:index/remoteImage:RemoteImage': 'name',
+  'docker:index/container:Container': 'image',
+};
+
 function imageFindings({ type, props }: ResourceValidationArgs, rule: Verdict): readonly string[] {
-  const name = known(props, 'name');
-  if (type !== 'docker:index/remoteImage:RemoteImage' || typeof name !== 'string') return [];
+  const key = Object.hasOwn(imageNames, type) ? imageNames[type] : undefined;
+  const name = key && known(props, key);
+  // The id of an image that is there already is its content.
+  if (typeof name !== 'string' || /^sha256:[0-9a-f]{64}$/.test(name)) return [];
   return imageRules
     .filter(({ id }) => id === rule.id)
     .flatMap(({ examineImage }) => examineImage(name) ?? []);
 }
 
 function isRemoteCommand(type: string): boolean {
-  return type === 'command:remote:Command' || type === 'command:remote:CopyToRemote';
+  return type.startsWith('command:remote:');
 }
 
 /** The connection, and that of the host between. */
 function connectionsIn(props: Inputs): readonly { host: string; hostKey: string | undefined }[] {
   const connection = known(props, 'connection');
   return [connection, known(connection, 'proxy')].filter(isMap).map((end) => ({
-    host: String(known(end, 'host') ?? 'a host not known yet'),
+    host: text(known(end, 'host')) ?? 'a host not known yet',
     hostKey: text(known(end, 'hostKey')),
   }));
 }
 
-function isCutover({ type, props }: ResourceValidationArgs): boolean {
-  return isRemoteCommand(type) && (text(known(props, 'create')) ?? '').includes(`${slotProgram} cutover`);
+/** The program's word for it, in whichever command it stands. */
+const runsCutover = /\bslot\b[\s\S]*(?<=[\s"'])cutover(?=$|[\s"';&|)])/;
+
+function isManifest(text: string): boolean {
+  return /"release"\s*:/.test(text) && /"(?:claim|engineIdentity)"\s*:/.test(text);
 }
 
-let latest: { readonly manifest: string; readonly review: Review | undefined } | undefined;
+let latest: { readonly manifest: string; readonly review: Review | 'broken' } | undefined;
 
-/** The review of the release that a cutover sends; undefined: the resource is no cutover, or it cannot be read. */
-function reviewIn(args: ResourceValidationArgs): Review | undefined {
-  const manifest = isCutover(args) ? text(known(args.props, 'stdin')) : undefined;
-  if (manifest === undefined) return undefined;
+/**
+ * The review of the release that a cutover sends, known by its manifest or by its command; undefined: the resource is
+ * no cutover.
+ */
+function cutoverIn({ type, props }: ResourceValidationArgs): Review | 'broken' | 'unknown' | undefined {
+  if (!/^command:(?:remote|local):Command$/.test(type)) return undefined;
+  const stdin = known(props, 'stdin');
+  const manifest = text(stdin) ?? '';
+  const commands = ['create', 'update'].map((key) => text(known(props, key)) ?? '');
+  if (!isManifest(manifest) && !commands.some((command) => runsCutover.test(command))) return undefined;
+  if (stdin === notKnown) return 'unknown';
   // Every policy is asked about each resource in turn.
-  if (latest?.manifest !== manifest) {
-    const release = releaseIn(manifest);
-    latest = { manifest, review: release && reviewOf(release) };
-  }
+  if (latest?.manifest !== manifest) latest = { manifest, review: reviewOfManifest(manifest) };
   return latest.review;
+}
+
+function reviewIn(args: ResourceValidationArgs): Review | undefined {
+  const cutover = cutoverIn(args);
+  return typeof cutover === 'object' ? cutover : undefined;
+}
+
+function reviewOfManifest(manifest: string): Review | 'broken' {
+  const release = releaseIn(manifest);
+  return release === undefined ? 'broken' : reviewOf(release);
 }
 
 function releaseIn(manifest: string): Release | undefined {
@@ -115,12 +146,14 @@ function releaseIn(manifest: string): Release | undefined {
   }
 }
 
-/** An input, undefined where it is not there or, in a preview, not known: to look at such a one throws. */
+const notKnown = Symbol('an input that a preview does not know');
+
+/** An input, undefined where it is not there. To look at one that a preview does not know throws. */
 function known(inputs: unknown, name: string): unknown {
   try {
     return isMap(inputs) ? inputs[name] : undefined;
   } catch {
-    return undefined;
+    return notKnown;
   }
 }
 

@@ -22,16 +22,23 @@ export interface Review {
 /** Judges what the engine would get, by all that is known without starting it. */
 export function reviewOf(release: Release, measured?: Measured): Review {
   const exceptions = release.review?.exceptions ?? {};
+  const reasonFor = (id: RuleId): string | undefined =>
+    isUnconditional(id) || !saysSomething(exceptions[id]) ? undefined : exceptions[id];
   const violations = rules.flatMap((rule): Violation[] => {
     const found = rule.examine({ release, measured });
     if (found === undefined) return [];
-    return [{ rule, found, exception: isUnconditional(rule.id) ? undefined : exceptions[rule.id] }];
+    return [{ rule, found, exception: reasonFor(rule.id) }];
   });
-  const excepted = violations.filter(({ exception }) => exception !== undefined).map(({ rule }) => rule.id);
+  const broken: readonly string[] = violations.map(({ rule }) => rule.id);
   return {
     violations,
-    idleExceptions: Object.keys(exceptions).filter((id) => !(excepted as readonly string[]).includes(id)),
+    idleExceptions: Object.keys(exceptions).filter((id) => isUnconditional(id) || !broken.includes(id)),
   };
+}
+
+/** A reason of blanks, or of signs that nobody sees, is none. */
+function saysSomething(reason = ''): boolean {
+  return /[\p{L}\p{N}]/u.test(reason.replaceAll(/\p{Default_Ignorable_Code_Point}/gu, ''));
 }
 
 /** The violations for which nothing may be touched. */

@@ -3,7 +3,14 @@ const shortNames: Readonly<Record<string, string>> = {
   '-tp': '--tensor-parallel-size',
   '-q': '--quantization',
   '-sc': '--speculative-config',
+  '-pp': '--pipeline-parallel-size',
+  '-dp': '--data-parallel-size',
+  '-dpl': '--data-parallel-size-local',
+  '-pcp': '--prefill-context-parallel-size',
 };
+
+/** A short name of one letter may have its value right behind it, as `-qgptq`. */
+const glued = /^(-q)([^=].*)$/s;
 
 /** The arguments of a release as vLLM's parser reads them, whichever field or list they come from. */
 export interface RenderedArguments {
@@ -24,7 +31,7 @@ export interface RenderedArguments {
   object(flag: `--${string}`): Readonly<Record<string, unknown>> | undefined;
 }
 
-/** Reads words such as `--flag value`, `--flag=value`, `--a_flag`, `--no-flag` and `--flag.key value`. */
+/** Reads words such as `--flag value`, `--flag=value`, `--a_flag`, `--no-flag`, `-qvalue` and `--flag.key value`. */
 export function renderedArguments(words: readonly string[]): RenderedArguments {
   const options = new Map<string, readonly string[]>();
   for (const { name, values } of optionsIn(words)) {
@@ -65,8 +72,11 @@ interface Option {
 function optionsIn(words: readonly string[]): readonly Option[] {
   const options: { name: string; values: string[] }[] = [];
   for (const word of words) {
-    // A word such as -1 is a value.
-    if (/^-{1,2}[A-Za-z]/.test(word)) {
+    const [, short, behind] = glued.exec(word) ?? [];
+    if (short !== undefined && behind !== undefined) {
+      options.push({ name: spelled(short), values: [behind] });
+      // A word such as -1 is a value.
+    } else if (/^-{1,2}[A-Za-z]/.test(word)) {
       const [written = '', ...rest] = word.split('=');
       options.push({ name: spelled(written), values: rest.length > 0 ? [rest.join('=')] : [] });
     } else {

@@ -1,3 +1,4 @@
+import { hostSchema } from '../host.ts';
 import type { Verdict } from './rule.ts';
 
 /** How Pulumi reaches a host, as a resource is told. */
@@ -20,7 +21,7 @@ export const sshHostKey: ConnectionRule = {
   remedy: 'set slot:host.hostKey to what ssh-keyscan -t ed25519 gives, and compare it at the host',
   examine: ({ host, hostKey = '' }) => {
     if (hostKey.trim() === '') return `no host key for ${host}`;
-    return /^(?:ssh-ed25519|ecdsa-sha2-nistp(?:256|384|521)) [A-Za-z0-9+/]{60,}={0,2}/.test(hostKey)
+    return hostSchema.shape.hostKey.safeParse(hostKey).success
       ? undefined
       : `${hostKey.split(' ')[0]} is no key of ${host} that can be checked`;
   },

@@ -1,6 +1,7 @@
 import type { Rule } from './rule.ts';
 import {
   families,
+  familyPattern,
   isHybrid,
   isNamedAfter,
   isOfFamily,
@@ -9,7 +10,10 @@ import {
   speculationOf,
   vllmArguments,
 } from './served-model.ts';
-import { settingsOf, shown } from './settings.ts';
+import { jsonIn, type Setting, settingsOf, shown } from './settings.ts';
+
+/** Types of the KV cache that are of 16 bits. */
+const sixteenBits = ['auto', 'bfloat16', 'bf16', 'float16', 'fp16', 'half'];
 
 export const glmKvCacheFp8: Rule = {
   id: 'glm-kv-cache-fp8',
@@ -22,12 +26,11 @@ export const glmKvCacheFp8: Rule = {
   examine: ({ release }) => {
     const type = vllmArguments(release)?.value('--kv-cache-dtype');
     const { gpuArchitecture = 'gfx12' } = release.review ?? {};
-    return type !== undefined &&
-      /^(?:fp8|float8)/i.test(type) &&
-      isOfFamily(release, 'glm') &&
-      gpuArchitecture.startsWith('gfx12')
+    if (type === undefined || sixteenBits.includes(type) || !isOfFamily(release, 'glm')) return undefined;
+    if (!gpuArchitecture.startsWith('gfx12')) return undefined;
+    return /^\w+$/.test(type)
       ? `--kv-cache-dtype ${type}`
-      : undefined;
+      : `--kv-cache-dtype ${JSON.stringify(type)}, which is none of ${sixteenBits.join(', ')}`;
   },
 };
 
@@ -103,12 +106,19 @@ export const expertPrefetch: Rule = {
   evidence: 'runbook of the endpoint: 36 % precision; decode was 40 to 51 % faster without',
   remedy: 'take the prefetch out of arguments and environment',
   examine: ({ release }) => {
-    const found = settingsOf(release).find(
-      ({ name, isOn }) => isOn && name.includes('prefetch') && /expert|moe|offload/.test(name),
-    );
+    const found = settingsOf(release).find(prefetchesExperts);
     return found && shown(found);
   },
 };
+
+/** By its name, or by a value that names it among others, e.g. `--expert-policy lru,prefetch`. */
+function prefetchesExperts({ name, value, isOn }: Setting): boolean {
+  if (!isOn || !/expert|moe|offload|^r4d_/.test(name)) return false;
+  return (
+    name.includes('prefetch') ||
+    /(?<![\w/-])prefetch\w*(?!\w*["']?\s*[=:]\s*["']?(?:0|false|off|no)\b)/i.test(value)
+  );
+}
 
 export const glmOffloadedMtp: Rule = {
   id: 'glm-offloaded-mtp',
@@ -119,7 +129,7 @@ export const glmOffloadedMtp: Rule = {
   remedy: 'take slot:shape.engine.speculative out',
   examine: ({ release }) =>
     isOfFamily(release, 'glm') && offloadsExperts(release) && predictsTokens(release)
-      ? `--speculative-config with method ${speculationOf(release)?.method}`
+      ? speculationOf(release)?.shown
       : undefined,
 };
 
@@ -135,7 +145,7 @@ export const hybridMtpPrefixCaching: Rule = {
     isHybrid(release) &&
     predictsTokens(release) &&
     vllmArguments(release)?.isOn('--enable-prefix-caching') !== false
-      ? `--speculative-config with method ${speculationOf(release)?.method} and prefix caching`
+      ? `${speculationOf(release)?.shown} and prefix caching`
       : undefined,
 };
 
@@ -147,17 +157,33 @@ export const profilerStack: Rule = {
   remedy:
     'set torch_profiler_with_stack in --profiler-config to false, or VLLM_TORCH_PROFILER_WITH_STACK to 0',
   examine: ({ release }) => {
-    const settings = settingsOf(release).filter(({ name }) => name.includes('profil'));
-    const profiler = settings.find(
-      ({ name, isOn }) => isOn && /dir$|profiler_config$|\.profiler$/.test(name),
-    );
-    if (profiler === undefined) return undefined;
-    const stacks = settings.filter(({ name }) => name.endsWith('with_stack'));
-    const withStack = stacks.find(({ isOn }) => isOn);
-    if (withStack !== undefined) return shown(withStack);
-    return stacks.length === 0 ? `${shown(profiler)}, and nothing says with_stack=false` : undefined;
+    const settings = settingsOf(release);
+    for (const profiler of settings.filter(({ isOn }) => isOn)) {
+      const switchName = stackSwitchOf(profiler);
+      if (switchName === undefined) continue;
+      const stack = settings.findLast(({ name }) => name === switchName);
+      if (stack === undefined) return `${shown(profiler)}, and nothing says with_stack=false`;
+      // vLLM takes every value of its variable but 0 for on.
+      const isOff = stack.written.startsWith('-') ? !stack.isOn : stack.value === '0';
+      if (!isOff) return shown(stack);
+    }
+    return undefined;
   },
 };
+
+/** Name of the setting that turns the stacks of this very profiler off; undefined: it is none. */
+function stackSwitchOf({ name, value }: Setting): string | undefined {
+  if (/(?:^|\.)profiler$/.test(name)) {
+    return /^(?:cuda|xpu)$/.test(value) ? undefined : name.replace(/profiler$/, 'torch_profiler_with_stack');
+  }
+  // What can be read of it are settings of their own.
+  if (name === 'profiler_config') {
+    return jsonIn(value) === undefined ? `${name}.torch_profiler_with_stack` : undefined;
+  }
+  const [, folder, telemetry] = /^(.*profil(?:er|e|ing))_dir$|^(.*expert\w*profiler)$/.exec(name) ?? [];
+  const stem = folder ?? telemetry;
+  return stem && `${stem}_with_stack`;
+}
 
 export const modelNamedRight: Rule = {
   id: 'model-named-right',
@@ -169,7 +195,7 @@ export const modelNamedRight: Rule = {
     const family = release.review?.model?.family;
     if (family === undefined) return undefined;
     const named = families.filter((candidate) => isNamedAfter(release, candidate));
-    return named.length === 0 || named.some((candidate) => family.toLowerCase().startsWith(candidate))
+    return named.length === 0 || named.some((candidate) => familyPattern(candidate).test(family))
       ? undefined
       : `model of the family ${family}, and a payload named after ${named.join(' and ')}`;
   },

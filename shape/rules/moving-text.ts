@@ -1,5 +1,6 @@
 import { identityLabel } from '../names.ts';
 import type { Release } from '../release.ts';
+import { mountsOf } from './mounts.ts';
 import { textsOf } from './release-texts.ts';
 import type { Rule } from './rule.ts';
 
@@ -20,7 +21,7 @@ export const noMovingText: Rule = {
   evidence: 'docs/architecture.md: the same shape renders to the same bytes',
   remedy: 'take it out; what the engine must know of its start it can ask the host',
   examine: ({ release }) => {
-    const lasting = lastingHashes(release);
+    const lasting = [...lastingHashes(release), ...lastingNames(release)];
     for (const [place, text] of textsOf(release)) {
       const rest = lasting.reduce((left, known) => left.replaceAll(known, ''), text);
       for (const [what, pattern] of movingText) {
@@ -38,4 +39,12 @@ function lastingHashes({ image, patches, unit }: Release): readonly string[] {
   return [image, ...identity, ...patches.map(({ patchedSha256 }) => patchedSha256)].filter(
     (text) => text !== '',
   );
+}
+
+/** What configured paths hold of it was there before anything was rendered: a disk's UUID, a blob's hash. */
+function lastingNames(release: Release): readonly string[] {
+  const paths = [release.payload.folder, ...mountsOf(release).map(({ source }) => source)];
+  return paths
+    .flatMap((path) => path.split('/'))
+    .flatMap((part) => movingText.flatMap(([, pattern]) => pattern.exec(part)?.[0] ?? []));
 }

@@ -12,25 +12,49 @@ export interface Setting {
   readonly isOn: boolean;
 }
 
-const off = /^(?:0|false|off|no|none|null|disabled?)$/i;
+/** Whether a value turns off what it is the value of: a word for it, or a zero however it is written. */
+export function isOff(value: string): boolean {
+  const bare = value.trim().replace(/^(["'])(.*)\1$/, '$2');
+  return (
+    /^(?:false|f|off|no|n|none|null|disabled?)$/i.test(bare) || (bare.trim() !== '' && Number(bare) === 0)
+  );
+}
+
+/** A name of something that is off where its setting is on, e.g. `vllm_disable_x`. */
+const negated = /(?:^|[._])(?:no|disable)_|_disabled?$/;
 
 /** All settings of a release; the values of its secrets are not among them. */
 export const settingsOf = perRelease((release): readonly Setting[] => {
   const words = renderedArguments(release.arguments);
   return [
     ...words.flags.flatMap((flag) => settingsOfFlag(flag, words)),
-    ...Object.entries(release.environment).map(([name, value]) => setting(name, name, value, value !== '')),
+    ...Object.entries(release.environment).flatMap(([name, value]) => [
+      setting(name, name, value, value !== ''),
+      ...innerSettings(name, name, value),
+    ]),
   ];
 });
 
 function settingsOfFlag(flag: string, words: RenderedArguments): readonly Setting[] {
-  const value = words.values(flag as `--${string}`).join(' ');
+  const values = words.values(flag as `--${string}`);
   return [
-    setting(flag, flag, value, !flag.startsWith('--no-')),
-    ...keysIn(words.object(flag as `--${string}`), flag).map(([path, inner]) =>
-      setting(path, flag, inner, inner !== ''),
-    ),
+    setting(flag, flag, values.join(' '), true),
+    ...values.flatMap((value) => innerSettings(flag, flag, value)),
   ];
+}
+
+/** What a value that is JSON sets. */
+function innerSettings(name: string, written: string, value: string): readonly Setting[] {
+  return keysIn(jsonIn(value), name).map(([path, inner]) => setting(path, written, inner, inner !== ''));
+}
+
+/** Map or list that a text holds as JSON; undefined: none. */
+export function jsonIn(text: string): unknown {
+  try {
+    return /^\s*[[{]/.test(text) ? JSON.parse(text) : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 function keysIn(value: unknown, path: string): readonly (readonly [path: string, value: string])[] {
@@ -41,12 +65,13 @@ function keysIn(value: unknown, path: string): readonly (readonly [path: string,
   ]);
 }
 
-function setting(name: string, written: string, value: string, unlessOff: boolean): Setting {
+function setting(written: string, shownAs: string, value: string, isThere: boolean): Setting {
+  const name = written.replace(/^--?/, '').replaceAll('-', '_').toLowerCase();
   return {
-    name: name.replace(/^--?/, '').replaceAll('-', '_').toLowerCase(),
-    written,
+    name,
+    written: shownAs,
     value,
-    isOn: unlessOff && !off.test(value),
+    isOn: negated.test(name) ? isOff(value) : isThere && !isOff(value),
   };
 }
 

@@ -63,7 +63,8 @@ export const selinuxLabel: Rule = {
   examine: ({ release }) => {
     if (release.review?.selinux !== 'enforcing') return undefined;
     const options = unitTextOf(release).container?.values('--security-opt') ?? [];
-    return options.includes('label=disable')
+    // podman takes the colon of old docker as well.
+    return options.some((option) => /^label[=:]disable$/.test(option))
       ? undefined
       : 'SELinux enforces, and no --security-opt=label=disable';
   },

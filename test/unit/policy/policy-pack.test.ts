@@ -86,7 +86,8 @@ describe('an exception', () => {
 
   it('from a rule that holds for every shape has no effect', async () => {
     expect(isUnconditional('no-secret-in-unit')).toBe(true);
-    const leaking = planned('glm-w4a16', { shape: { environment: { HF_TOKEN: 'letmein' } } });
+    const token = `hf_${'aB3'.repeat(10)}`;
+    const leaking = planned('glm-w4a16', { shape: { environment: { NOTE: token } } });
     const found = await brokenBy(cutoverOf(excepted('no-secret-in-unit', leaking)));
     expect(found).toEqual(expect.arrayContaining(['no-secret-in-unit', 'exceptions']));
   });
@@ -95,22 +96,70 @@ describe('an exception', () => {
 describe('inputs that a preview does not know', () => {
   it('are no error, and it is said that nothing was judged', async () => {
     const inputs = { ...cutoverOf(planned('glm-w4a16')), stdin: unknown };
-    expect(await brokenBy(inputs)).toEqual(['manifest-readable']);
+    expect(await pack.analyze(command, inputs)).toMatchObject([
+      { policy: 'manifest-known', level: 'advisory' },
+    ]);
   });
 
   it('do not hide what is known', async () => {
     expect(
       await brokenBy({ ...cutoverOf(planned('glm-w4a16')), stdin: unknown, connection: { host: unknown } }),
-    ).toEqual(['ssh-host-key', 'manifest-readable']);
+    ).toEqual(['ssh-host-key', 'manifest-known']);
     expect(await brokenBy({ connection: unknown, create: unknown })).toEqual([]);
   });
+});
+
+describe('a manifest that cannot be read', () => {
+  const whole = (cutoverOf(planned('glm-w4a16')) as { stdin: string }).stdin;
 
   it.each([
+    ['none', undefined],
+    ['an empty one', ''],
     ['no JSON', 'x'],
     ['no manifest', '{}'],
     ['a manifest of another version', '{"version":99}'],
-  ])('nor is %s', async (_what, stdin) => {
-    expect(await brokenBy({ ...cutoverOf(planned('glm-w4a16')), stdin })).toEqual(['manifest-readable']);
+    ['a manifest that is cut', whole.slice(0, -20)],
+    ['a key that nobody knows', whole.replace('"claim"', '"claims": 1, "claim"')],
+    ['a value of another kind', whole.replace('"port": 7770', '"port": "7770"')],
+  ])('refuses: %s', async (_what, stdin) => {
+    expect(stdin).not.toBe(whole);
+    const found = await pack.analyze(command, { ...cutoverOf(planned('glm-w4a16')), stdin });
+    expect(found).toMatchObject([{ policy: 'manifest-readable', level: 'mandatory' }]);
+  });
+
+  it('is missed in no other command', async () => {
+    for (const create of [`sudo -n ${slotProgram} vacate --service a`, `systemctl stop a-cutover.service`]) {
+      expect(await brokenBy({ connection, create, stdin: 'x' })).toEqual([]);
+    }
+  });
+});
+
+describe('a cutover', () => {
+  const refused = planned('glm-w4a16', { shape: { engine: { kvCacheDtype: 'fp8' } } });
+  const inputs = cutoverOf(refused) as { stdin: string };
+  const { stdin } = inputs;
+
+  it.each([
+    ['quotes', { create: `sudo '${slotProgram}' 'cutover'` }],
+    ['options in between', { create: `${slotProgram} --verbose cutover --follow` }],
+    ['a variable for the program', { create: `S=${slotProgram}; exec "$S" cutover` }],
+    ['another path', { create: 'slot  cutover' }],
+    ['its update alone', { create: 'true', update: `${slotProgram} cutover` }],
+    ['a command that nobody knows', { create: 'sh ./run' }],
+    ['a command that is not known yet', { create: unknown }],
+  ])('is known with %s', async (_what, commands) => {
+    expect(await brokenBy({ connection, ...commands, stdin })).toContain('glm-kv-cache-fp8');
+  });
+
+  it('is known where it runs on this machine', async () => {
+    expect(await brokenBy({ create: 'ssh host slot cutover', stdin }, 'command:local:Command')).toContain(
+      'glm-kv-cache-fp8',
+    );
+  });
+
+  it('without a manifest that can be seen is known by its command', async () => {
+    const create = 'ssh host slot cutover < manifest.json';
+    expect(await brokenBy({ create }, 'command:local:Command')).toEqual(['manifest-readable']);
   });
 });
 
@@ -130,6 +179,17 @@ describe('a secret', () => {
 describe('the image of a resource', () => {
   const digest = `sha256:${'a'.repeat(64)}`;
 
+  it('is judged where a container is made of it', async () => {
+    const container = 'docker:index/container:Container';
+    expect(await brokenBy({ image: 'docker.io/a/b:v1' }, container)).toEqual([
+      'image-by-digest',
+      'image-without-tag',
+    ]);
+    expect(await brokenBy({ image: `docker.io/a/b@${digest}` }, container)).toEqual([]);
+    expect(await brokenBy({ image: digest }, container)).toEqual([]);
+    expect(await brokenBy({ name: 'a-container', image: unknown }, container)).toEqual([]);
+  });
+
   it.each([
     ['a tag alone', 'docker.io/tcclaviger/vllm:v1', ['image-by-digest', 'image-without-tag']],
     ['a tag beside a digest', `docker.io/tcclaviger/vllm:v1@${digest}`, ['image-without-tag']],
@@ -146,10 +206,15 @@ describe('the host key of a connection', () => {
     ['none', { ...connection, hostKey: undefined }],
     ['an empty one', { ...connection, hostKey: '' }],
     ['an RSA key', { ...connection, hostKey: 'ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAABgQ' }],
+    ['a key of another kind than it says', { ...connection, hostKey: hostKey.replace('ed25519', 'ed25518') }],
+    ['a key that is cut', { ...connection, hostKey: hostKey.slice(0, -30) }],
+    ['two lines', { ...connection, hostKey: `${hostKey}\n${hostKey}` }],
     ['none of the host between', { ...connection, proxy: { host: '192.0.2.1' } }],
   ])('is missed with %s', async (_what, without) => {
     expect(await brokenBy({ connection: without, create: 'true' })).toEqual(['ssh-host-key']);
-    expect(await brokenBy({ connection: without }, 'command:remote:CopyToRemote')).toEqual(['ssh-host-key']);
+    for (const type of ['command:remote:CopyToRemote', 'command:remote:CopyFile']) {
+      expect(await brokenBy({ connection: without }, type)).toEqual(['ssh-host-key']);
+    }
   });
 
   it.each([

@@ -25,6 +25,17 @@ describe('the arguments of a release', () => {
     expect(renderedArguments(['-tp', '2']).number('--tensor-parallel-size')).toBe(2);
   });
 
+  it.each([[['-q', 'gptq']], [['-qgptq']], [['-q=gptq']], [['--quantization=gptq']]])(
+    'know a short name with its value behind it: %j',
+    (words) => {
+      expect(renderedArguments([...words, '--port', '1']).value('--quantization')).toBe('gptq');
+    },
+  );
+
+  it('take nothing for a short name that only begins a longer one', () => {
+    expect(renderedArguments(['--quantization-of-kv', 'x', '-Q1']).value('--quantization')).toBeUndefined();
+  });
+
   it('take a negative number for a value', () => {
     expect(renderedArguments(['--max-model-len', '-1']).number('--max-model-len')).toBe(-1);
   });

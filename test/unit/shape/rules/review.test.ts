@@ -7,7 +7,9 @@ import { hostKey } from '../../../fixtures/operator-files.ts';
 import { planned } from './rule-cases.ts';
 
 const fp8 = planned('glm-w4a16', { shape: { engine: { kvCacheDtype: 'fp8' } } });
-const leaking = planned('glm-w4a16', { shape: { environment: { HF_TOKEN: 'letmein' } } });
+const leaked = `hf_${'aB3'.repeat(10)}`;
+const leaking = planned('glm-w4a16', { shape: { environment: { NOTE: leaked } } });
+const named = planned('glm-w4a16', { shape: { environment: { HF_TOKEN: 'letmein' } } });
 
 function excepted(release: Release, exceptions: Readonly<Record<string, string>>): Release {
   return { ...release, review: { ...release.review, exceptions } };
@@ -47,6 +49,20 @@ describe('a review', () => {
     expect(review.idleExceptions).toEqual(['no-secret-in-unit']);
   });
 
+  it.each(['', ' ', '\u00a0', '\u200b\u200d', '\u3164', '\u2800', '—', '.'])(
+    'takes %j for no reason at all',
+    (reason) => {
+      const review = reviewOf(excepted(fp8, { 'glm-kv-cache-fp8': reason }));
+      expect(refusalsIn(review).map(({ rule }) => rule.id)).toEqual(['glm-kv-cache-fp8']);
+      expect(review.idleExceptions).toEqual([]);
+    },
+  );
+
+  it('excepts a name that only sounds like a secret', () => {
+    expect(refusedBy(named)).toEqual(['no-secret-by-name']);
+    expect(refusedBy(excepted(named, { 'no-secret-by-name': 'the word of a game' }))).toEqual([]);
+  });
+
   it('judges a release of before there were facts to judge by', () => {
     const { review: _, ...old } = fp8;
     expect(refusedBy(old)).toEqual(['glm-kv-cache-fp8']);
@@ -76,7 +92,9 @@ describe('the text of a review', () => {
   });
 
   it('never shows the secret that it speaks of', () => {
-    expect(textOf(leaking)).not.toContain('letmein');
+    expect(textOf(leaking)).not.toContain(leaked);
+    expect(textOf(named)).toContain('HF_TOKEN');
+    expect(textOf(named)).not.toContain('letmein');
   });
 
   it('says of idle exceptions why they are', () => {

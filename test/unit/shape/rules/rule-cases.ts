@@ -54,6 +54,13 @@ export function planned(
   });
 }
 
+/** R9V with more arguments than it needs. */
+export function r9vWith(...more: readonly string[]): Release {
+  const { engine } = suppliedShape('r9v-q8_0');
+  const needed = engine.kind === 'r9v' ? engine.arguments : [];
+  return planned('r9v-q8_0', { shape: { engine: { arguments: [...needed, ...more] } } });
+}
+
 /** A release whose unit has another text in place of one that must be there. */
 export function withUnit(release: Release, present: string, instead: string): Release {
   if (!release.unit.includes(present)) throw new Error(`the unit has no ${present}`);

@@ -3,6 +3,7 @@ import { type Changes, planned, type RuleCases } from '../rule-cases.ts';
 const glm = (changes: Changes = {}) => planned('glm-w4a16', changes);
 const variables = (environment: object, host: Changes['host'] = {}) => glm({ shape: { environment }, host });
 const r9700 = { gpuArchitecture: 'gfx1201' };
+const devices = (...deviceFiles: string[]) => glm({ host: { ...r9700, deviceFiles } });
 const withRccl = (rcclFixed: boolean) => {
   const knowledge = { complete: false, flags: {}, toolParsers: [], reasoningParsers: [] };
   const release = glm({ host: r9700 });
@@ -34,10 +35,127 @@ export const cases: RuleCases = {
           },
         }),
       },
+      ...['AMD_VISIBLE_DEVICES', 'NVIDIA_VISIBLE_DEVICES'].map((name) => ({
+        what: `${name}, which counts as well`,
+        release: variables({ ROCR_VISIBLE_DEVICES: '0,1', [name]: '0,1' }),
+        found: name,
+      })),
     ],
     silent: [
       { what: 'none', release: glm() },
       { what: 'one', release: variables({ ROCR_VISIBLE_DEVICES: '0,1' }) },
+    ],
+  },
+  'device-mask-usable': {
+    fires: [
+      ...[
+        ['', 'hides every GPU'],
+        [' ', 'hides every GPU'],
+        ['-1', 'hides every GPU'],
+        ['-1,0', 'hides every GPU'],
+        ['0,-1', 'names no GPU'],
+        ['0-1', 'names no GPU'],
+        ['0,', 'names no GPU'],
+        ['0;1', 'names no GPU'],
+        ['none', 'names no GPU'],
+        ['0,0', 'names a GPU twice'],
+        ['0,00', 'names a GPU twice'],
+        ['GPU-0b5e7c526f2f4c0a,GPU-0B5E7C526F2F4C0A', 'names a GPU twice'],
+        ['1', 'names 1 for 2 ranks'],
+      ].flatMap(([mask = '', found = '']) => [
+        {
+          what: `ROCR_VISIBLE_DEVICES=${JSON.stringify(mask)}`,
+          release: variables({ ROCR_VISIBLE_DEVICES: mask }),
+          found,
+        },
+      ]),
+      { what: 'the mask of HIP', release: variables({ HIP_VISIBLE_DEVICES: '0' }) },
+      {
+        what: 'a mask that is a secret',
+        release: glm({ shape: { secrets: { ROCR_VISIBLE_DEVICES: { version: '1' } } } }),
+        found: 'is a secret',
+      },
+      {
+        what: 'a mask for ranks of another kind',
+        release: glm({
+          shape: {
+            engine: { tensorParallel: 1, extraArguments: ['-dp', '2'] },
+            environment: { ROCR_VISIBLE_DEVICES: '0' },
+          },
+        }),
+      },
+      {
+        what: 'another engine that sees nothing',
+        release: planned('r9v-q8_0', { shape: { environment: { HIP_VISIBLE_DEVICES: '-1' } } }),
+      },
+    ],
+    silent: [
+      { what: 'no mask', release: glm() },
+      ...['0,1', '1,0', '0, 1', '0,1,2', 'GPU-0b5e7c526f2f4c0a,GPU-1b5e7c526f2f4c0a', 'all'].map((mask) => ({
+        what: `ROCR_VISIBLE_DEVICES=${mask}`,
+        release: variables({ ROCR_VISIBLE_DEVICES: mask }),
+      })),
+      {
+        what: 'another engine with one of them',
+        release: planned('r9v-q8_0', { shape: { environment: { HIP_VISIBLE_DEVICES: '1' } } }),
+      },
+    ],
+  },
+  'ranks-fit-gpus': {
+    fires: [
+      ...[
+        ['--pipeline-parallel-size', '2'],
+        ['-pp', '2'],
+        ['--data-parallel-size=2'],
+        ['--data_parallel_size', '2'],
+        ['--prefill-context-parallel-size', '2'],
+      ].map((words) => ({
+        what: `two ranks, and ${words.join(' ')}`,
+        release: glm({ shape: { engine: { extraArguments: words } } }),
+        found: '4 ranks, and 2 in slot:host.gpus',
+      })),
+      {
+        what: 'fewer GPUs than ranks',
+        release: { ...glm(), gpus: ['0000:03:00.0'] },
+        found: '2 ranks, and 1',
+      },
+    ],
+    silent: [
+      { what: 'a GPU for each', release: glm() },
+      {
+        what: 'one rank for each replica',
+        release: glm({
+          shape: { engine: { tensorParallel: 1, extraArguments: ['--data-parallel-size', '2'] } },
+        }),
+      },
+      {
+        what: 'replicas on other hosts',
+        release: glm({
+          shape: { engine: { extraArguments: ['-dp', '2', '--data-parallel-size-local', '1'] } },
+        }),
+      },
+      { what: 'a host whose GPUs are not known', release: { ...glm(), gpus: [] } },
+      { what: 'another engine', release: { ...planned('r9v-q8_0'), gpus: ['0000:03:00.0'] } },
+    ],
+  },
+  'gpu-device-files': {
+    fires: [
+      { what: 'none', release: devices(), found: 'no /dev/kfd and no /dev/dri' },
+      { what: 'no /dev/kfd', release: devices('/dev/dri'), found: 'no /dev/kfd' },
+      { what: 'no node of a GPU', release: devices('/dev/kfd'), found: 'no /dev/dri' },
+      { what: 'others', release: devices('/dev/kfd0', '/dev/driver') },
+    ],
+    silent: [
+      { what: 'those of the host', release: glm() },
+      { what: 'the folder of the nodes', release: devices('/dev/kfd', '/dev/dri') },
+      { what: 'another spelling', release: devices('/dev//kfd', '/dev/dri/') },
+      { what: 'a host without GPUs', release: { ...devices(), gpus: [] } },
+      { what: 'GPUs of another maker', release: devices('/dev/nvidia0') },
+      {
+        what: 'GPUs of another architecture',
+        release: glm({ host: { deviceFiles: [], gpuArchitecture: 'sm_90' } }),
+      },
+      { what: 'another engine', release: planned('r9v-q8_0', { host: { deviceFiles: [] } }) },
     ],
   },
   'mask-beside-integrated-gpu': {
@@ -68,6 +186,7 @@ export const cases: RuleCases = {
     ],
     silent: [
       { what: 'the protocol', release: variables({ NCCL_PROTO: 'Simple' }, r9700) },
+      { what: 'the protocol in capitals', release: variables({ NCCL_PROTO: 'SIMPLE' }, r9700) },
       { what: 'an image that is known to be fixed', release: withRccl(true) },
       { what: 'one rank', release: glm({ host: r9700, shape: { engine: { tensorParallel: 1 } } }) },
       { what: 'another GPU', release: glm({ host: { gpuArchitecture: 'gfx942' } }) },

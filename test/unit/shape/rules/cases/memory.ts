@@ -46,6 +46,14 @@ function withArena(arena: number): typeof model {
   return { ...model, memory: { ...memory, arenas: memory.arenas.map((seen) => ({ ...seen, arena })) } };
 }
 
+/** A model without experts on record, whose weights are not offloaded. */
+function resident(expected: object, engine: object = {}): Release {
+  return planned('qwen-fp8-mtp4', {
+    host: { gpuMemory: { bytes: 32 * gib } as never },
+    shape: { engine: { expertOffload: false, gpuMemoryUtilization: 0.98, ...engine }, payload: { expected } },
+  });
+}
+
 const payload: PayloadFacts = {
   quantization: { method: 'auto-round', bits: 4, groupSize: 128, packing: 'auto_round:auto_gptq' },
   dtype: 'bfloat16',
@@ -242,6 +250,47 @@ export const cases: RuleCases = {
         measured: { quantization: 'auto-round', gpuMemoryBytes: 192 * gib },
       },
       { what: 'a model without experts on record', release: ofNoRecord.release },
+    ],
+  },
+  'resident-weights-fit': {
+    fires: [
+      {
+        what: 'weights of twice the GPUs',
+        release: resident({ size: { bytes: 128 * gib } }),
+        found: 'weights of one rank 64.00 GiB > 31.36 GiB',
+      },
+      { what: 'weights counted to the byte', release: resident({ bytes: 64 * gib }) },
+      {
+        what: 'one GPU for what two hold',
+        release: resident({ size: { bytes: 40 * gib } }, { tensorParallel: 1 }),
+      },
+      {
+        what: 'a smaller GPU than is on file',
+        release: resident({ size: { bytes: 40 * gib } }),
+        measured: { quantization: 'auto-round', gpuMemoryBytes: 16 * gib },
+        found: '15.68 GiB',
+      },
+    ],
+    silent: [
+      { what: 'weights that fit', release: resident({ size: { bytes: 60 * gib } }) },
+      { what: 'weights of which nothing is on record', release: resident({ shards: 34 }) },
+      {
+        what: 'offloaded experts',
+        release: glm({ shape: { payload: { expected: { size: { bytes: 170 * gib } } } } }),
+      },
+      {
+        what: 'larger GPUs than are on file',
+        release: resident({ size: { bytes: 128 * gib } }),
+        measured: { quantization: 'auto-round', gpuMemoryBytes: 192 * gib },
+      },
+      {
+        what: 'GPUs of which nothing is known',
+        release: planned('qwen-fp8-mtp4', {
+          host: { gpuMemory: undefined } as Changes['host'] & object,
+          shape: { engine: { expertOffload: false }, payload: { expected: { size: { bytes: 999 * gib } } } },
+        }),
+      },
+      { what: 'another engine', release: planned('r9v-q8_0') },
     ],
   },
   'memlock-holds-pinned': {

@@ -1,6 +1,6 @@
 import { createPatch } from 'diff';
 import { hostileWords } from '../../../../fixtures/hostile-words.ts';
-import { planned, type RuleCases, withUnit } from '../rule-cases.ts';
+import { planned, type RuleCases, r9vWith, withUnit } from '../rule-cases.ts';
 
 const glm = planned('glm-w4a16');
 const changed = (present: string, instead: string) => withUnit(glm, present, instead);
@@ -21,8 +21,6 @@ const diff = (added: string) =>
   ].join('\n');
 const patched = (added: string) =>
   planned('glm-w4a16', { shape: { patches: ['a.patch'] }, patches: { 'a.patch': diff(added) } });
-const token = `hf_${'aB3'.repeat(10)}`;
-
 export const cases: RuleCases = {
   'words-survive': {
     fires: [
@@ -75,9 +73,7 @@ export const cases: RuleCases = {
       { what: 'JSON in all its forms', release: extra('--a', json, `--b=${json}`) },
       {
         what: 'words that others lose',
-        release: planned('r9v-q8_0', {
-          shape: { engine: { arguments: ['{payload}', '{servedNames}', '{port}', ...hostileWords] } },
-        }),
+        release: r9vWith(...hostileWords),
       },
       {
         what: 'values that others lose',
@@ -171,6 +167,11 @@ export const cases: RuleCases = {
         release: planned('glm-w4a16', { shape: { deadlines: { stop: { seconds: 30 } } } }),
       },
       { what: 'processes left to run', release: changed('KillMode=control-group', 'KillMode=none') },
+      {
+        what: 'children left to run',
+        release: changed('KillMode=control-group', 'KillMode=process'),
+        found: 'KillMode=process',
+      },
       { what: 'an engine that takes its time', release: extra('--shutdown-timeout', '30') },
     ],
     silent: [
@@ -178,44 +179,6 @@ export const cases: RuleCases = {
       { what: 'a span in words', release: changed('TimeoutStopSec=30', 'TimeoutStopSec=0min 45s') },
       { what: 'podman that waits less', release: changed('--time 0', '--time 29') },
       { what: 'another engine', release: planned('r9v-q8_0') },
-    ],
-  },
-  'no-secret-in-unit': {
-    fires: [
-      { what: 'a variable', release: variables({ HF_TOKEN: 'abcdef' }), found: 'HF_TOKEN holds a value' },
-      { what: 'a password', release: variables({ PGPASSWORD: 'hunter2' }) },
-      { what: 'a login', release: variables({ HEADERS: 'Authorization: Basic dXNlcjpwdw==' }) },
-      { what: 'a key by its name in lower case', release: variables({ openai_api_key: 'x-y' }) },
-      { what: 'an argument', release: extra('--api-key', 'letmein'), found: '--api-key holds a value' },
-      { what: 'an argument in one word', release: extra('--hf-token=abc') },
-      { what: 'a key of JSON', release: extra('--model-loader-extra-config', '{"s3":{"secret_key":"abc"}}') },
-      {
-        what: 'what looks like a token',
-        release: variables({ NOTE: `x ${token}` }),
-        found: 'NOTE holds a Hugging Face token',
-      },
-      { what: 'what looks like a key', release: extra('--note', `sk-${'a1'.repeat(12)}`) },
-      { what: 'a URL with a password', release: variables({ HTTPS_PROXY: 'http://user:pw@proxy:3128' }) },
-      { what: 'a token in the unit alone', release: changed('--http-proxy=false', `--env=A=${token}`) },
-      { what: 'a token in a patch', release: patched(`x = "${token}"`), found: 'a.patch' },
-    ],
-    silent: [
-      { what: 'the shape as it is', release: glm },
-      {
-        what: 'a secret by name',
-        release: planned('glm-w4a16', { shape: { secrets: { HF_TOKEN: { version: '1' } } } }),
-      },
-      {
-        what: 'a file that holds one',
-        release: variables({ SSL_KEY: '/run/key.pem', HF_TOKEN_PATH: '/run/t' }),
-      },
-      { what: 'a switch', release: variables({ HF_HUB_DISABLE_IMPLICIT_TOKEN: '1' }) },
-      {
-        what: 'tokens of a model',
-        release: extra('--override-config', '{"pad_token":"<pad>","eos_token_id":2}'),
-      },
-      { what: 'a URL without a password', release: variables({ PROXY: 'http://u%40h:3128' }) },
-      { what: 'a patch', release: patched('x = 1') },
     ],
   },
   'no-moving-text': {
@@ -233,6 +196,15 @@ export const cases: RuleCases = {
         found: 'RUN holds a UUID',
       },
       { what: 'a temporary path', release: extra('--cache', '/tmp/tmp.Xk29sdTq0a') },
+      {
+        what: 'a UUID beside that of a disk',
+        release: planned('glm-w4a16', {
+          shape: {
+            payload: { folder: '/run/media/dank/0b5e7c52-6f2f-4c0a-9c7b-0f6b1f3a9d11/GLM' },
+            environment: { RUN: '1b5e7c52-6f2f-4c0a-9c7b-0f6b1f3a9d11' },
+          },
+        }),
+      },
       { what: 'the id of a container', release: extra('--container', 'c'.repeat(64)) },
       { what: 'a time in the target', release: { ...glm, target: '# 2026-11-29 19:00\n' } },
     ],
@@ -242,6 +214,18 @@ export const cases: RuleCases = {
       {
         what: 'a date in a name',
         release: planned('glm-w4a16', { shape: { payload: { folder: 'GLM-2026-10-01' } } }),
+      },
+      {
+        what: 'a payload on a disk that is mounted by its UUID',
+        release: planned('glm-w4a16', {
+          shape: { payload: { folder: '/run/media/dank/0b5e7c52-6f2f-4c0a-9c7b-0f6b1f3a9d11/GLM' } },
+        }),
+      },
+      {
+        what: 'a mount named by its hash',
+        release: planned('glm-w4a16', {
+          shape: { mounts: [{ source: `/srv/blobs/${'c'.repeat(64)}`, target: '/draft' }] },
+        }),
       },
       {
         what: 'the UUID of a GPU',
