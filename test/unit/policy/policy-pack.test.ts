@@ -46,8 +46,15 @@ describe.each(rules)('the policy $id', (rule) => {
   const tables = allCases.flatMap((table) => table[rule.id] ?? []);
   // A policy sees what Pulumi sends, and not what a host was found to have.
   const isSeen = ({ measured }: { measured?: unknown }): boolean => measured === undefined;
-  const fires = tables.flatMap((table) => table.fires).filter(isSeen);
-  const silent = tables.flatMap((table) => table.silent).filter(isSeen);
+  // The functions are those of the rules' own tests, which try every case.
+  const fires = tables
+    .flatMap((table) => table.fires)
+    .filter(isSeen)
+    .slice(0, 3);
+  const silent = tables
+    .flatMap((table) => table.silent)
+    .filter(isSeen)
+    .slice(0, 3);
 
   it.each(fires)('fires with $what', async ({ release }) => {
     const found = (await pack.analyze(command, cutoverOf(release))).filter(
