@@ -3,9 +3,9 @@ import { stacksIn } from '../components/stack-list.ts';
 import { ConfigurationError } from '../shape/configuration.ts';
 import { memoryPlanOf } from '../shape/memory/plan.ts';
 import { memoryTable } from '../shape/memory/table.ts';
-import { releaseIdOf } from '../shape/release.ts';
+import { type Release, releaseIdOf } from '../shape/release.ts';
 import { renderEnvironment } from '../shape/render.ts';
-import { refusalsIn, reviewOf } from '../shape/review.ts';
+import { mayBeShown, refusalsIn, reviewOf, unitNotShown } from '../shape/review.ts';
 import { reviewText } from '../shape/review-text.ts';
 import { UsageError } from './usage.ts';
 
@@ -54,10 +54,7 @@ export function planOf(folder: string, stack: string): Plan {
       '# memory plan',
       ...memoryTable(memoryPlanOf(release)),
       '',
-      `# ${release.service}.service`,
-      release.unit,
-      '# environment of the engine',
-      renderEnvironment(release.environment, release.secrets),
+      ...(mayBeShown(review) ? unitLines(release) : [unitNotShown, '']),
     ];
     return {
       text: lines.join('\n'),
@@ -68,4 +65,13 @@ export function planOf(folder: string, stack: string): Plan {
     if (!(error instanceof ConfigurationError)) throw error;
     return { text: '', complaints: `${error.message}\n`, isRefused: true };
   }
+}
+
+function unitLines(release: Release): readonly string[] {
+  return [
+    `# ${release.service}.service`,
+    release.unit,
+    '# environment of the engine',
+    renderEnvironment(release.environment, release.secrets),
+  ];
 }

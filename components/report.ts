@@ -6,7 +6,7 @@ import { memoryPlanOf } from '../shape/memory/plan.ts';
 import { memoryTable } from '../shape/memory/table.ts';
 import { namesOf } from '../shape/names.ts';
 import { type Release, releaseIdOf, shortId } from '../shape/release.ts';
-import type { Review } from '../shape/review.ts';
+import { mayBeShown, type Review, unitNotShown } from '../shape/review.ts';
 import { reviewText } from '../shape/review-text.ts';
 import type { Intent, OutageForecast } from './intent.ts';
 
@@ -32,12 +32,14 @@ function memoryReport({ answer, intent, wanted }: ReportInput): readonly string[
   );
 }
 
-function hostReport({ host, answer, intent, wanted }: ReportInput): string {
+function hostReport({ host, answer, intent, wanted, review }: ReportInput): string {
+  const diffFrom = (installed: Inspection['installedUnit']): string =>
+    mayBeShown(review) ? unitDiff(installed, wanted) : unitNotShown;
   if (answer.kind !== 'inspected') {
     return [
       `${host} did not answer, this is the static plan: the epoch, the occupant and the outage are not known`,
       ...table([['wanted', `${wanted.shape}, release ${shortId(releaseIdOf(wanted))}`]]),
-      unitDiff(null, wanted),
+      diffFrom(null),
     ].join('\n');
   }
   const { inspection } = answer;
@@ -62,7 +64,7 @@ function hostReport({ host, answer, intent, wanted }: ReportInput): string {
       ...preflightOf(inspection),
       ...findingsOf(inspection),
     ]),
-    unitDiff(inspection.installedUnit, wanted),
+    diffFrom(inspection.installedUnit),
   ]
     .filter((part) => part !== '')
     .join('\n');

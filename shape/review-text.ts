@@ -1,5 +1,6 @@
 import { type Review, refusalsIn, type Violation } from './review.ts';
 import { isUnconditional } from './rules/rule-ids.ts';
+import { withoutSecrets } from './secret-shapes.ts';
 
 /** The review as a reviewer reads it, a few lines per broken rule; empty where none is. */
 export function reviewText({ violations, idleExceptions }: Review): readonly string[] {
@@ -30,7 +31,7 @@ function idsOf(violations: readonly Violation[]): readonly string[] {
 function violationText({ rule, found, exception }: Violation): string {
   const verdict = exception === undefined ? rule.severity : 'excepted';
   return [
-    `${verdict} ${rule.id}: ${found}`,
+    `${verdict} ${rule.id}: ${withoutSecrets(found)}`,
     `    why: ${rule.reason}`,
     `    evidence: ${rule.evidence}`,
     exception === undefined ? `    next: ${nextStep(rule)}` : `    excepted because: ${exception}`,

@@ -45,3 +45,13 @@ function saysSomething(reason = ''): boolean {
 export function refusalsIn({ violations }: Review): readonly Violation[] {
   return violations.filter(({ rule, exception }) => rule.severity === 'refuse' && exception === undefined);
 }
+
+/** Whether the unit may be shown: one with a secret in plain text would carry it into terminals and logs. */
+export function mayBeShown({ violations }: Review): boolean {
+  return !violations.some(
+    ({ rule, exception }) => exception === undefined && rule.id.startsWith('no-secret-'),
+  );
+}
+
+/** Stands where the unit would. */
+export const unitNotShown = 'the unit is not shown: it holds a secret in plain text, see the rules';

@@ -133,6 +133,16 @@ describe('slot plan', () => {
     expect(stderr).not.toContain('    at ');
   });
 
+  it('does not print the secret for which a rule refuses the shape', async () => {
+    await write('dankserver', { 'slot:host': host });
+    const environment = { HF_TOKEN: `hf_${'a1'.repeat(12)}` };
+    await write('glm', { 'slot:shape': { ...shape, environment } });
+    const { exitCode, stdout, stderr } = await slot('plan', 'glm', '--folder', folder);
+    expect(exitCode).toBe(1);
+    expect(stdout).toContain('refuse no-secret-');
+    expect(stdout + stderr).not.toContain(environment.HF_TOKEN);
+  });
+
   it('names the file that is not there', async () => {
     const { exitCode, stderr } = await slot('plan', 'nothing', '--folder', folder);
     expect(exitCode).toBe(1);

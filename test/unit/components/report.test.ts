@@ -3,17 +3,19 @@ import { intentOf } from '../../../components/intent.ts';
 import { duration, reportOf, unitDiff } from '../../../components/report.ts';
 import type { InspectAnswer } from '../../../remote/inspect.ts';
 import { type Inspection, inspectionSchema } from '../../../shape/inspection.ts';
+import { type Review, reviewOf } from '../../../shape/review.ts';
 import { inspection, occupant, qwen, release, transaction } from './samples.ts';
 
 const glm = release();
+const nothingToSay: Review = { violations: [], idleExceptions: [] };
 
-function report(answer: InspectAnswer, wanted = glm): string {
+function report(answer: InspectAnswer, wanted = glm, review: Review = nothingToSay): string {
   return reportOf({
     host: 'dankserver',
     answer,
     wanted,
     intent: intentOf(answer, wanted),
-    review: { violations: [], idleExceptions: [] },
+    review,
   });
 }
 
@@ -40,6 +42,17 @@ describe('the report of a preview', () => {
     const text = report(seen({ outages: [400, 420, 430] }));
     expect(text).toMatch(/holds now {2}qwen-fp8-mtp4/);
     expect(text).toContain('cutover to glm-w4a16: outage ≈ 7 min (from 3 cutovers on this host)');
+  });
+
+  it.each([
+    ['a host that answers', seen()],
+    ['a host that does not', { kind: 'not-set-up', message: 'run the host stack' } as const],
+  ])('does not show a unit with a secret in plain text, on %s', (_what, answer) => {
+    const token = `hf_${'a1'.repeat(12)}`;
+    const leaking = { ...glm, environment: { A: token }, unit: `${glm.unit}# A=${token}\n` };
+    const text = report(answer, leaking, reviewOf(leaking));
+    expect(text).toContain('refuse no-secret-in-unit');
+    expect(text).not.toContain(token);
   });
 
   it('says that a forecast is only the budget', () => {
