@@ -246,8 +246,8 @@ describe('the first day on one’s own host', () => {
     await first.layLab('glm-w4a16');
     const missing = await first.fails(preview);
     expect(missing).toContain('slot:shape.engine.image.digest: is required');
-    expect(missing).toContain("find it: ssh dankserver 'sudo podman image ls --digests");
-    expect(missing).toContain("find it: ssh dankserver 'podman image ls --digests");
+    expect(missing).toContain(`find it: ssh dank@${stage.lab.address} 'sudo podman image ls --digests`);
+    expect(missing).toContain(`find it: ssh dank@${stage.lab.address} 'podman image ls --digests`);
     expect(await first.succeeds(findAsRoot)).toContain(stage.images.vllm);
     // A lab host's login has no image store at all, for want of newuidmap: an error there, an empty list elsewhere.
     expect((await first.shell(findAsLogin)).output).not.toContain(stage.images.vllm);
