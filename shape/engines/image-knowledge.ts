@@ -30,7 +30,7 @@ const rcclFixedSchema = z
   .boolean()
   .optional()
   .describe(
-    'Whether its RCCL is known not to hang on gfx1201, as from 2.28.3 on; without it it is not known.',
+    'Whether its RCCL is known not to hang on gfx1201; without it it is not known.',
   );
 
 const engineKindSchema = z.enum(['vllm', 'r9v']);
