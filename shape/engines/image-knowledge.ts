@@ -29,9 +29,7 @@ const commandLineKnowledge = {
 const rcclFixedSchema = z
   .boolean()
   .optional()
-  .describe(
-    'Whether its RCCL is known not to hang on gfx1201; without it it is not known.',
-  );
+  .describe('Whether its RCCL is known not to hang on gfx1201; without it it is not known.');
 
 const engineKindSchema = z.enum(['vllm', 'r9v']);
 const entrypointSchema = z.array(nonEmptyLineSchema);
