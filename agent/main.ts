@@ -37,6 +37,7 @@ import { retainedReleases } from './retention.ts';
 import { StageFailure } from './stages.ts';
 import { statusText } from './status.ts';
 import { Store } from './store.ts';
+import { removeStaleThrowAways } from './throw-away.ts';
 import { cutover, recover, type TransactionContext, vacate } from './transaction.ts';
 
 /** Put in by the bundler: content hash of the agent's sources. */
@@ -254,6 +255,7 @@ async function transact(service: string, id: string): Promise<number> {
   const context: TransactionContext = { outside, service, progress, store, by: request.by };
   try {
     const open = await store.transaction();
+    await removeStaleThrowAways(outside);
     const recovered = await recover(context);
     const isOwn = open !== undefined && (request.kind === 'recover' || isRecordOf(request, open));
     const outcome = recovered !== undefined && isOwn ? recovered : await carryOutHere(context, request);

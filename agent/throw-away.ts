@@ -4,6 +4,9 @@ import type { CommandResult, Outside } from './outside.ts';
 const memoryBytes = 8 * 1024 ** 3;
 const limitSeconds = 300;
 
+/** By which one is known. */
+const label = 'slot.throw-away';
+
 export interface ThrowAway {
   readonly image: string;
   readonly entrypoint: string;
@@ -26,12 +29,30 @@ export function runThrowAway(outside: Outside, container: ThrowAway): Promise<Co
     [
       ...['--quiet', '--pipe', '--wait', '--collect', '--property=Delegate=yes'],
       ...[`--property=MemoryMax=${memoryBytes}`, `--property=RuntimeMaxSec=${limitSeconds}`, ...memlock],
-      ...['podman', 'run', '--rm', '--pull=never', '--network=none', '--cgroups=split', '--ulimit=host'],
+      ...[
+        'podman',
+        'run',
+        '--rm',
+        `--label=${label}`,
+        '--pull=never',
+        '--network=none',
+        '--cgroups=split',
+        '--ulimit=host',
+      ],
       ...(container.options ?? []).map(literal),
       ...[`--entrypoint=${container.entrypoint}`, container.image, ...container.arguments.map(literal)],
     ],
     { timeoutSeconds: limitSeconds + 30 },
   );
+}
+
+/**
+ * Removes what a power cut left: podman's record of a container outlives the unit that would have removed it. One that
+ * runs, or is just being made by somebody else, stays.
+ */
+export async function removeStaleThrowAways(outside: Outside): Promise<void> {
+  const filters = [`--filter=label=${label}`, '--filter=until=10s'];
+  await outside.run('podman', ['container', 'prune', '--force', ...filters]);
 }
 
 /** systemd fills in variables in the words of a transient unit too. */

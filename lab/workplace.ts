@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
@@ -53,6 +53,7 @@ export class Workplace {
     const folder = await mkdtemp(join(tmpdir(), 'slot-workplace-'));
     const workplace = new Workplace(folder, lab, toolchain, images);
     await mkdir(workplace.#backend);
+    await symlink(join(project, 'models'), join(folder, 'models'));
     // `stack init` writes its salt beside this file and not into the operator's stack files.
     await writeFile(join(folder, 'Pulumi.yaml'), 'name: slot\nruntime: nodejs\n');
     for (const stack of [hostStack, ...shapeStacks] as const) {

@@ -1,4 +1,4 @@
-import { cp, readdir, readFile } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { execa } from 'execa';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -17,7 +17,6 @@ beforeAll(async () => {
   stage = await openStage({ kind: 'nspawn', progress: console.log });
   scene = new Scene(stage);
   await scene.up('dankserver');
-  await cp(join(project, 'models'), join(stage.workplace.folder, 'models'), { recursive: true });
 });
 
 afterAll(() => stage?.close());

@@ -110,9 +110,7 @@ beforeAll(async () => {
   stage = await openStage({ kind: 'nspawn', name: 'patches', progress: console.log });
   scene = new Scene(stage);
   host = scene.host;
-  for (const folder of ['models', 'images']) {
-    await cp(join(project, folder), join(stage.workplace.folder, folder), { recursive: true });
-  }
+  await cp(join(project, 'images'), join(stage.workplace.folder, 'images'), { recursive: true });
   await scene.up('dankserver');
   const first = await cutover(plannedShape(stage.workplace.folder, qwen).release);
   expect(first.exitCode, first.output).toBe(exitCodes.serving);

@@ -89,16 +89,16 @@ it('says which command sets up a host that is not', async () => {
 
 it('refuses a host that cannot work with every reason at once, and installs nothing', async () => {
   await onHost(
-    'mv /usr/bin/patch /usr/bin/patch.away; mount --bind /usr/local /usr/local && mount -o remount,bind,noexec /usr/local',
+    'mv /usr/bin/curl /usr/bin/curl.away; mount --bind /usr/local /usr/local && mount -o remount,bind,noexec /usr/local',
   );
   try {
     const { exitCode, output } = await workplace.up(stack);
     expect(exitCode).not.toBe(0);
-    expect(output).toContain('tools: not there for root: patch');
+    expect(output).toContain('tools: not there for root: curl');
     expect(output).toContain('/usr/local: nothing can be executed there');
     expect(output).toContain('mounted after systemd has read its units');
   } finally {
-    await onHost('umount /usr/local; mv /usr/bin/patch.away /usr/bin/patch');
+    await onHost('umount /usr/local; mv /usr/bin/curl.away /usr/bin/curl');
   }
   expect(await onHost(everythingOfOurs)).toBe(bare);
 });
