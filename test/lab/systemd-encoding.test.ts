@@ -71,7 +71,7 @@ describe.skipIf(!ability.ok)('on a real systemd', () => {
         engine: {
           ...shape.engine,
           image: { repository, digest },
-          arguments: ['--model', '{payload}', '--port', '{port}', ...hostileWords],
+          arguments: ['--model', '{payload}', '--host', '0.0.0.0', '--port', '{port}', ...hostileWords],
           healthPath: '/',
         },
         payload: { folder: '.', verify: 'inventory' },
@@ -109,7 +109,7 @@ describe.skipIf(!ability.ok)('on a real systemd', () => {
     const variables = nulSeparated(await succeeds(`base64 -w0 /proc/${pid}/environ`));
     await succeeds(`systemctl stop ${release.service}`);
     expect(commandLine.slice(3)).toEqual(release.arguments);
-    expect(commandLine.slice(7)).toEqual(hostileWords);
+    expect(commandLine.slice(9)).toEqual(hostileWords);
     const wanted = Object.entries(environment).map(([name, value]) => `${name}=${value}`);
     expect(variables.filter((variable) => variable.startsWith('HOSTILE_')).sort()).toEqual(wanted.sort());
   });
