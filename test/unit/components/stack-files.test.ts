@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { draftedShape, plannedStack } from '../../../components/planned-shape.ts';
 import { hostNamed } from '../../../components/stack-files.ts';
-import { ConfigurationError, type Problem } from '../../../shape/configuration.ts';
+import { problemsOf } from '../../fixtures/problems.ts';
 
 const hostKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f';
 const host = { name: 'dankserver', address: '10.0.0.5', hostKey, service: 'frank-archon', gpus: [] };
@@ -43,16 +43,6 @@ function handed(config: Record<string, unknown>, secretKeys: string[] = []) {
     ]),
   );
   return { values, secretKeys };
-}
-
-function problemsOf(act: () => unknown): readonly Problem[] {
-  try {
-    act();
-  } catch (error) {
-    if (error instanceof ConfigurationError) return error.problems;
-    throw error;
-  }
-  return [];
 }
 
 describe('the configuration of a stack', () => {

@@ -1,12 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { parseDocument } from 'yaml';
-import {
-  ConfigurationError,
-  load,
-  loadStackFile,
-  openValues,
-  type Problem,
-} from '../../../shape/configuration.ts';
+import { load, loadStackFile, openValues, type Problem } from '../../../shape/configuration.ts';
 import {
   hostKey,
   operatorFile,
@@ -14,6 +8,7 @@ import {
   suppliedHost,
   suppliedShape,
 } from '../../fixtures/operator-files.ts';
+import { problemsOf } from '../../fixtures/problems.ts';
 
 const digest = `sha256:${'0'.repeat(64)}`;
 
@@ -41,16 +36,6 @@ const shape = `config:
     payload:
       folder: glm
 `;
-
-function problemsOf(act: () => unknown): readonly Problem[] {
-  try {
-    act();
-  } catch (error) {
-    if (error instanceof ConfigurationError) return error.problems;
-    throw error;
-  }
-  return [];
-}
 
 /** The problems of a stack file in which the value at one place is another text of YAML. */
 function problemsWith(file: string, path: string, value: string): readonly Problem[] {

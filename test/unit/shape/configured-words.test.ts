@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { parseDocument } from 'yaml';
-import { ConfigurationError, loadStackFile } from '../../../shape/configuration.ts';
+import { loadStackFile } from '../../../shape/configuration.ts';
 import { planRelease } from '../../../shape/plan.ts';
 import type { Release } from '../../../shape/release.ts';
 import { logicalLines } from '../../../shape/systemd.ts';
 import { readTemplates } from '../../../templates/templates.ts';
 import { completedFile, suppliedHost } from '../../fixtures/operator-files.ts';
+import { faultsOf } from '../../fixtures/problems.ts';
 import { systemdWords } from '../../fixtures/systemd-reader.ts';
 
 const host = suppliedHost();
@@ -31,13 +32,7 @@ function releaseOf(text: string, on = host): Release {
 }
 
 function problemsOf(text: string): readonly string[] {
-  try {
-    releaseOf(text);
-  } catch (error) {
-    if (error instanceof ConfigurationError) return error.problems.map(({ key, limit }) => `${key} ${limit}`);
-    throw error;
-  }
-  return [];
+  return faultsOf(() => releaseOf(text));
 }
 
 /** What podman gets, by a reading of systemd's grammar that knows nothing of the encoder. */

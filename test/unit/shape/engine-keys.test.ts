@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { ConfigurationError, loadStackFile } from '../../../shape/configuration.ts';
+import { loadStackFile } from '../../../shape/configuration.ts';
 import { complaintsAbout } from '../../../shape/engines/extra-arguments.ts';
 import { invokeVllm, vllmSchema } from '../../../shape/engines/vllm.ts';
 import { vllmCommandLine } from '../../../shape/engines/vllm-command-line.ts';
@@ -9,6 +9,7 @@ import type { Release } from '../../../shape/release.ts';
 import type { ShapeConfig } from '../../../shape/shape.ts';
 import { readTemplates } from '../../../templates/templates.ts';
 import { completedFile, suppliedHost, suppliedShape } from '../../fixtures/operator-files.ts';
+import { faultsOf } from '../../fixtures/problems.ts';
 
 const templates = readTemplates();
 
@@ -31,16 +32,6 @@ function planned(engine: string, shape = '', input: Partial<PlanInput> = {}): Re
     patches: new Map(),
     ...input,
   });
-}
-
-function problemsOf(attempt: () => unknown): readonly string[] {
-  try {
-    attempt();
-  } catch (error) {
-    if (error instanceof ConfigurationError) return error.problems.map(({ key, limit }) => `${key} ${limit}`);
-    throw error;
-  }
-  return [];
 }
 
 function valueBehind(release: Release, flag: string): string | undefined {
@@ -69,7 +60,7 @@ describe('speculative decoding', () => {
     ['as null in JSON', `speculative: 'null'`],
     ['as nothing', `speculative: ''`],
   ])('is refused %s, and the flag is named', (_how, yaml) => {
-    const [problem] = problemsOf(() => written(yaml));
+    const [problem] = faultsOf(() => written(yaml));
     expect(problem).toContain('slot:shape.engine.speculative');
     expect(problem).toContain('--speculative-config');
   });
@@ -86,7 +77,7 @@ describe('numbers of speculative decoding', () => {
     ['a key twice', `'{"method": "mtp", "method": "ngram"}'`, 'must not name "method" twice'],
     ['nesting without end', `'{"a": ${'['.repeat(40)}${']'.repeat(40)}}'`, '32 levels'],
   ])('are refused in JSON with %s', (_what, yaml, limit) => {
-    const [problem] = problemsOf(() => written(`speculative: ${yaml}`));
+    const [problem] = faultsOf(() => written(`speculative: ${yaml}`));
     expect(problem).toContain('slot:shape.engine.speculative');
     expect(problem).toContain(limit);
   });
@@ -151,7 +142,7 @@ describe('the profiler', () => {
   });
 
   it('is refused where its folder is not of the state', () => {
-    expect(problemsOf(() => planned('profiler: {state: traces}'))).toEqual([
+    expect(faultsOf(() => planned('profiler: {state: traces}'))).toEqual([
       'slot:shape.engine.profiler.state must be a folder of slot:shape.state: it has none',
     ]);
   });
@@ -159,7 +150,7 @@ describe('the profiler', () => {
   it.each(['{}', '{state: ../x}', '{state: traces, with_stack: true}', '/traces'])(
     'is refused as %s',
     (yaml) => {
-      expect(problemsOf(() => written(`profiler: ${yaml}`, 'state: {traces: glm}'))).not.toEqual([]);
+      expect(faultsOf(() => written(`profiler: ${yaml}`, 'state: {traces: glm}'))).not.toEqual([]);
     },
   );
 });
@@ -178,13 +169,13 @@ describe('the chat template', () => {
     ['beside a mount', '/models/x.jinja'],
     ['of the image', '/usr/share/x.jinja'],
   ])('must not be a file %s', (_what, path) => {
-    expect(problemsOf(() => planned(`chatTemplate: ${path}`))).toEqual([
+    expect(faultsOf(() => planned(`chatTemplate: ${path}`))).toEqual([
       'slot:shape.engine.chatTemplate must lie where something is mounted: /model',
     ]);
   });
 
   it.each(['chat.jinja', '/model/../etc/passwd', "'{{ messages }}'"])('must not be %s', (path) => {
-    expect(problemsOf(() => written(`chatTemplate: ${path}`))[0]).toContain('engine.chatTemplate');
+    expect(faultsOf(() => written(`chatTemplate: ${path}`))[0]).toContain('engine.chatTemplate');
   });
 });
 
@@ -205,7 +196,7 @@ describe('telemetry', () => {
   });
 
   it('is not collected for nobody', () => {
-    expect(problemsOf(() => planned('telemetry: {detailedTraces: [all]}'))).toEqual([
+    expect(faultsOf(() => planned('telemetry: {detailedTraces: [all]}'))).toEqual([
       'slot:shape.engine.telemetry.detailedTraces must not be there without telemetry.tracesEndpoint: nobody would get them',
     ]);
   });
@@ -213,7 +204,7 @@ describe('telemetry', () => {
   it.each(['{detailedTraces: [gpu]}', '{statistics: 1}', '{endpoint: x}', 'on'])(
     'is refused as %s',
     (yaml) => {
-      expect(problemsOf(() => written(`telemetry: ${yaml}`))).not.toEqual([]);
+      expect(faultsOf(() => written(`telemetry: ${yaml}`))).not.toEqual([]);
     },
   );
 });
@@ -249,7 +240,7 @@ describe('the API key', () => {
     if (file.kind !== 'shape') throw new Error('no shape');
     const { shape: config } = file;
     const input = { host: suppliedHost(), stack: 'glm-w4a16', templates, patches: new Map<string, string>() };
-    expect(problemsOf(() => planRelease({ ...input, shape: config }))).toEqual([
+    expect(faultsOf(() => planRelease({ ...input, shape: config }))).toEqual([
       `slot:shape.${place}.VLLM_API_KEY must not be there: slot:shape.engine.apiKey fills the variable`,
     ]);
   });
@@ -257,7 +248,7 @@ describe('the API key', () => {
   it.each(['sk-canary', '{secure: v1:x}', '{version: 1.20}', '{}', '{value: sk-canary}'])(
     'is refused as %s',
     (yaml) => {
-      expect(problemsOf(() => written(`apiKey: ${yaml}`))).not.toEqual([]);
+      expect(faultsOf(() => written(`apiKey: ${yaml}`))).not.toEqual([]);
     },
   );
 });
@@ -269,7 +260,7 @@ describe('the shutdown timeout', () => {
   });
 
   it.each(['1.5 s', '250 ms', '30', '-1 s'])('is refused as %s', (yaml) => {
-    expect(problemsOf(() => written(`shutdownTimeout: ${yaml}`))[0]).toContain('engine.shutdownTimeout');
+    expect(faultsOf(() => written(`shutdownTimeout: ${yaml}`))[0]).toContain('engine.shutdownTimeout');
   });
 });
 
@@ -281,7 +272,7 @@ describe('what stands behind a flag', () => {
         new RegExp(`^ {6}${key}: .*$`, 'm'),
         `      ${key}: --port`,
       );
-      expect(problemsOf(() => loadStackFile('Pulumi.glm-w4a16.yaml', text))).toEqual([
+      expect(faultsOf(() => loadStackFile('Pulumi.glm-w4a16.yaml', text))).toEqual([
         expect.stringContaining(`slot:shape.engine.${key} must be`),
       ]);
     },
@@ -303,7 +294,7 @@ describe('the arguments of R9V', () => {
     ['--listen', '0.0.0.0:{port}'],
     ['{port}'],
   ])('may listen where the host says: %s %s %s %s', (...words) => {
-    expect(problemsOf(() => withWords(...words))).toEqual([]);
+    expect(faultsOf(() => withWords(...words))).toEqual([]);
   });
 
   it.each([
@@ -314,7 +305,7 @@ describe('the arguments of R9V', () => {
     ['--listen', '17770'],
     [],
   ])('must not listen on another port: %s %s %s %s', (...words) => {
-    expect(problemsOf(() => withWords(...words, '--host', '0.0.0.0'))).toEqual([
+    expect(faultsOf(() => withWords(...words, '--host', '0.0.0.0'))).toEqual([
       expect.stringContaining('slot:shape.engine.arguments must listen on port 7770'),
     ]);
   });
@@ -322,7 +313,7 @@ describe('the arguments of R9V', () => {
   it.each([['--host', '127.0.0.1'], ['--host', 'localhost'], ['--host', '192.0.2.7'], ['--host'], []])(
     'must not listen where no client reaches it: %s %s',
     (...words) => {
-      expect(problemsOf(() => withWords('--port', '{port}', ...words))).toEqual([
+      expect(faultsOf(() => withWords('--port', '{port}', ...words))).toEqual([
         expect.stringContaining('slot:shape.engine.arguments must listen on 0.0.0.0'),
       ]);
     },

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { imageFiles } from '../../../components/image-files.ts';
-import { ConfigurationError, loadImageKnowledge } from '../../../shape/configuration.ts';
+import { loadImageKnowledge } from '../../../shape/configuration.ts';
 import { commandLines } from '../../../shape/engines/engine.ts';
 import {
   type ImageKnowledge,
@@ -11,6 +11,7 @@ import {
   knowledgeOf,
   type NamedImageKnowledge,
 } from '../../../shape/engines/image-knowledge.ts';
+import { faultsOf } from '../../fixtures/problems.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'images-'));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -28,16 +29,6 @@ flags:
 toolParsers: [glm45, glm47]
 reasoningParsers: [glm47]
 `;
-
-function problemsOf(attempt: () => unknown): readonly string[] {
-  try {
-    attempt();
-  } catch (error) {
-    if (error instanceof ConfigurationError) return error.problems.map(({ key, limit }) => `${key} ${limit}`);
-    throw error;
-  }
-  return [];
-}
 
 const load = (changed: string): ImageKnowledge => loadImageKnowledge('images/x.yaml', changed);
 const named = (name: string, digest: string): NamedImageKnowledge => ({
@@ -65,11 +56,11 @@ describe('a file of images/', () => {
     ['a word that readers type differently', ['choices: [auto, half]', 'choices: [on, off]'], 'choices[0]'],
     ['no source', ['source: a test\n', ''], 'source is required'],
   ])('is refused with %s', (_what, [from = '', to = ''], said) => {
-    expect(problemsOf(() => load(text.replace(from, to)))).toContainEqual(expect.stringContaining(said));
+    expect(faultsOf(() => load(text.replace(from, to)))).toContainEqual(expect.stringContaining(said));
   });
 
   it.each(["'2026-11-29'", "'2028-02-29'", "'2026-10'"])('may be taken on %s', (taken) => {
-    expect(problemsOf(() => load(text.replace("'2026-11-29'", taken)))).toEqual([]);
+    expect(faultsOf(() => load(text.replace("'2026-11-29'", taken)))).toEqual([]);
   });
 
   it('is corrected where it lies: it is no configuration of Pulumi', () => {
@@ -87,7 +78,7 @@ describe('a file of images/', () => {
   });
 
   it.each(['', '[]', 'null', '- x', '{'])('is refused as %j', (content) => {
-    expect(problemsOf(() => load(content))).not.toEqual([]);
+    expect(faultsOf(() => load(content))).not.toEqual([]);
   });
 });
 
@@ -105,7 +96,7 @@ describe('the files of a project', () => {
     const project = join(folder, 'twice');
     mkdirSync(join(project, 'images'), { recursive: true });
     for (const name of ['a', 'b']) writeFileSync(join(project, 'images', `${name}.yaml`), text);
-    expect(problemsOf(() => imageFiles(project))).toEqual(['digest must not be that of images/a.yaml']);
+    expect(faultsOf(() => imageFiles(project))).toEqual(['digest must not be that of images/a.yaml']);
   });
 
   it('may be none', () => {

@@ -1,7 +1,6 @@
 import { createPatch } from 'diff';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { ConfigurationError } from '../../../shape/configuration.ts';
 import type { HostConfig } from '../../../shape/host.ts';
 import { type PlanInput, planRelease } from '../../../shape/plan.ts';
 import { releaseIdOf, releaseSchema } from '../../../shape/release.ts';
@@ -9,6 +8,7 @@ import type { ShapeConfig } from '../../../shape/shape.ts';
 import { readTemplates } from '../../../templates/templates.ts';
 import { wordArbitrary } from '../../fixtures/hostile-words.ts';
 import { shapeStacks, suppliedHost, suppliedShape } from '../../fixtures/operator-files.ts';
+import { faultsOf as faultsOfAct } from '../../fixtures/problems.ts';
 
 const host = suppliedHost();
 const glm = suppliedShape('glm-w4a16');
@@ -24,13 +24,7 @@ function withEngine<T extends ShapeConfig>(shape: T, changes: object): T {
 }
 
 function faultsOf(input: Partial<PlanInput>): readonly string[] {
-  try {
-    plan(input);
-  } catch (error) {
-    if (error instanceof ConfigurationError) return error.problems.map(({ key, limit }) => `${key} ${limit}`);
-    throw error;
-  }
-  return [];
+  return faultsOfAct(() => plan(input));
 }
 
 describe('a release', () => {

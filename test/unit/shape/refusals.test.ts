@@ -1,22 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { parseDocument } from 'yaml';
-import { ConfigurationError, loadStackFile, type Problem } from '../../../shape/configuration.ts';
+import { loadStackFile, type Problem } from '../../../shape/configuration.ts';
 import { planRelease } from '../../../shape/plan.ts';
 import { readTemplates } from '../../../templates/templates.ts';
 import { completedFile, suppliedHost, suppliedShape } from '../../fixtures/operator-files.ts';
+import { problemsOf } from '../../fixtures/problems.ts';
 
 const templates = readTemplates();
-
-function problemsOf(act: () => unknown): readonly Problem[] {
-  try {
-    act();
-  } catch (error) {
-    if (error instanceof ConfigurationError) return error.problems;
-    throw error;
-  }
-  return [];
-}
 
 /** The problems of a whole stack file in which the value of one key is another text of YAML. */
 function refusals(stack: 'dankserver' | 'glm-w4a16', path: string, value: string): readonly Problem[] {
