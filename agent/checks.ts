@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import type { Check } from '../shape/checks.ts';
+import { jsonOrUndefined } from '../shape/json.ts';
 import type { Release } from '../shape/release.ts';
 import { apiKey } from './api-key.ts';
 import { engineUrl } from './conjunction.ts';
@@ -72,7 +73,7 @@ export async function perform(outside: Outside, release: Release, check: Check):
       .request(method, engineUrl(release, path), body, seconds, key)
       .catch((error: Error) => fail(error.message));
     if (answer.status !== 200) fail(`status ${answer.status}: ${answer.body.slice(0, 300)}`);
-    const parsed = schema.safeParse(jsonOf(answer.body));
+    const parsed = schema.safeParse(jsonOrUndefined(answer.body));
     return parsed.success ? parsed.data : fail(`not the expected form: ${answer.body.slice(0, 300)}`);
   };
   const chat = async (servedName: string, maxTokens: number, prompt: string, more: object = {}) => {
@@ -132,17 +133,9 @@ export async function perform(outside: Outside, release: Release, check: Check):
         );
       }
       if (call.name !== getWeather.function.name) fail(`called ${call.name} instead of get_weather`);
-      const parsed = z.object({ city: z.string() }).safeParse(jsonOf(call.arguments));
+      const parsed = z.object({ city: z.string() }).safeParse(jsonOrUndefined(call.arguments));
       if (!parsed.success) fail(`arguments are not what the tool takes: ${call.arguments}`);
       return;
     }
-  }
-}
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
   }
 }

@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { beginsAs, type ImageDescription, imageDescriptionSchema } from '../shape/engines/image-knowledge.ts';
+import { jsonOrUndefined } from '../shape/json.ts';
 import type { Release } from '../shape/release.ts';
 import type { Outside } from './outside.ts';
 import { imageEntrypoint, imageState } from './podman.ts';
@@ -30,7 +31,7 @@ export async function describeImage(
     const reason = stderr.trim().split('\n').pop() ?? '';
     throw new Error(`${image} cannot tell what it takes (exit ${exitCode}): ${reason}`);
   }
-  const told = imageDescriptionSchema.omit({ entrypoint: true }).safeParse(jsonOf(stdout));
+  const told = imageDescriptionSchema.omit({ entrypoint: true }).safeParse(jsonOrUndefined(stdout));
   if (!told.success) throw new Error(`${image} answered in another form: ${z.prettifyError(told.error)}`);
   return { entrypoint, ...told.data };
 }
@@ -46,12 +47,4 @@ export async function entrypointFault(
     ? undefined
     : `the image begins with ${actual.length === 0 ? 'nothing of its own' : JSON.stringify(actual)}, ` +
         `the arguments are made for ${JSON.stringify(wanted)}`;
-}
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { jsonOrUndefined } from '../shape/json.ts';
 
 /** What is asked of one file of a Python package. */
 export interface ProbedFile {
@@ -65,7 +66,7 @@ export function probeAnswerOf(stdout: string): ProbeAnswer | undefined {
     z.object({ imported: importSchema }),
   ]);
   const lines = stdout.split('\n').flatMap((line) => {
-    const read = lineSchema.safeParse(jsonOf(line));
+    const read = lineSchema.safeParse(jsonOrUndefined(line));
     return read.success ? [read.data] : [];
   });
   const python = lines.flatMap((line) => ('python' in line ? [line.python] : []))[0];
@@ -78,14 +79,6 @@ export function probeAnswerOf(stdout: string): ProbeAnswer | undefined {
       return own === undefined ? found : { ...found, imported: own };
     });
   return { python, files };
-}
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 /**

@@ -7,6 +7,7 @@ import {
   type Transaction,
   transactionSchema,
 } from '../shape/inspection.ts';
+import { jsonOrUndefined } from '../shape/json.ts';
 import { namesOf } from '../shape/names.ts';
 import { type Claim, claimSchema, type Release, releaseIdOf, releaseSchema } from '../shape/release.ts';
 import type { Outside } from './outside.ts';
@@ -144,12 +145,4 @@ export class Store {
 
 function idsOf(files: readonly string[]): string[] {
   return files.filter((file) => file.endsWith('.json')).map((file) => file.slice(0, -'.json'.length));
-}
-
-function jsonOrUndefined(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import * as z from 'zod';
 import { hostNamed } from '../components/stack-files.ts';
 import { stacksIn } from '../components/stack-list.ts';
-import { asRoot, runOnHost, shellWord } from '../remote/ssh.ts';
+import { asRoot, type RunResult, runOnHost, shellWord } from '../remote/ssh.ts';
 import type { HostConfig } from '../shape/host.ts';
 import { slotProgram } from '../shape/names.ts';
 import { UsageError } from './usage.ts';
@@ -36,11 +36,16 @@ export interface HostCall {
 
 /** Runs the host's own program as root and passes on what it prints and its exit code. */
 export async function callHost(host: HostConfig, words: readonly string[], call: HostCall): Promise<number> {
-  const command = [slotProgram, ...words, '--service', host.service].map(shellWord).join(' ');
-  const onStderr = (text: string) => process.stderr.write(text);
-  const answer = await runOnHost(host, asRoot(host.user, command), { ...call, onStderr });
+  const answer = await askHost(host, [...words, '--service', host.service], call);
   process.stdout.write(answer.stdout);
   return answer.exitCode;
+}
+
+/** Runs the host's own program as root; what it says of its progress is passed on, its answer is not. */
+export function askHost(host: HostConfig, words: readonly string[], call: HostCall): Promise<RunResult> {
+  const command = [slotProgram, ...words].map(shellWord).join(' ');
+  const onStderr = (text: string) => process.stderr.write(text);
+  return runOnHost(host, asRoot(host.user, command), { ...call, onStderr });
 }
 
 /** The named host, or the one there is. */

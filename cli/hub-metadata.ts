@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import * as z from 'zod';
+import { jsonOrUndefined } from '../shape/json.ts';
 import type { HubFile } from '../shape/payload-request.ts';
 import { UsageError } from './usage.ts';
 
@@ -104,12 +105,4 @@ function textAt(path: string): string {
   const found = statSync(path, { throwIfNoEntry: false });
   if (found === undefined) throw new UsageError(`${path} is not there`);
   return found.isFile() && found.size <= mostBytes ? readFileSync(path, 'utf8') : '';
-}
-
-function jsonOrUndefined(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -1,9 +1,9 @@
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
 import { imagesFolder, readImageFiles } from '../components/image-files.ts';
 import { plannedShape } from '../components/planned-shape.ts';
-import { asRoot, runOnHost, shellWord } from '../remote/ssh.ts';
+import { replaceText } from '../components/project-files.ts';
 import { loadImageKnowledge } from '../shape/configuration.ts';
 import {
   type ImageDescription,
@@ -11,10 +11,9 @@ import {
   imageDescriptionSchema,
   type NamedImageKnowledge,
 } from '../shape/engines/image-knowledge.ts';
-import { jsonIn } from '../shape/engines/plain-json.ts';
-import { slotProgram } from '../shape/names.ts';
+import { jsonOrUndefined } from '../shape/json.ts';
 import type { Release } from '../shape/release.ts';
-import { longSeconds } from './host-program.ts';
+import { askHost, longSeconds } from './host-program.ts';
 
 /**
  * Has a shape's host ask the pinned image for its flags and parsers, in a throw-away container while what serves
@@ -24,17 +23,13 @@ export async function learn(folder: string, stack: string): Promise<number> {
   const { host, release } = plannedShape(folder, stack);
   const { image, engineKind } = release;
   process.stderr.write(`${host.name}: asking ${image} for its flags, which can take minutes\n`);
-  const command = [slotProgram, 'describe-image'].map(shellWord).join(' ');
-  const answer = await runOnHost(host, asRoot(host.user, command), {
-    input: JSON.stringify({ image, engineKind }),
-    timeoutSeconds: longSeconds,
-    onStderr: (text) => process.stderr.write(text),
-  });
+  const input = JSON.stringify({ image, engineKind });
+  const answer = await askHost(host, ['describe-image'], { input, timeoutSeconds: longSeconds });
   if (answer.exitCode !== 0) {
     process.stderr.write('nothing was written\n');
     return answer.exitCode;
   }
-  const told = imageDescriptionSchema.safeParse(jsonIn(answer.stdout));
+  const told = imageDescriptionSchema.safeParse(jsonOrUndefined(answer.stdout));
   if (!told.success) {
     const [issue] = told.error.issues;
     process.stderr.write(
@@ -112,8 +107,6 @@ function write(folder: string, name: string, knowledge: ImageKnowledge): string 
     if (readFileSync(path, 'utf8') === textOf({ ...knowledge, taken }))
       return `${file} says so since ${taken}: ${counted}`;
   }
-  mkdirSync(join(folder, imagesFolder), { recursive: true });
-  writeFileSync(`${path}.new`, textOf(knowledge));
-  renameSync(`${path}.new`, path);
+  replaceText(path, textOf(knowledge));
   return `${file}: ${counted}`;
 }

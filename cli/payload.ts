@@ -1,17 +1,17 @@
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { payloadManifests } from '../components/payload-manifests.ts';
-import { asShape } from '../components/planned-shape.ts';
-import { draftedHost, draftedStackFile, stackSource } from '../components/stack-files.ts';
-import { asRoot, type RunResult, runOnHost, SshFailure, shellWord } from '../remote/ssh.ts';
+import { shapeWithHost } from '../components/planned-shape.ts';
+import { replaceText } from '../components/project-files.ts';
+import { type RunResult, SshFailure } from '../remote/ssh.ts';
 import { ConfigurationError } from '../shape/configuration.ts';
 import type { HostConfig } from '../shape/host.ts';
-import { slotProgram } from '../shape/names.ts';
 import { expectedPayload } from '../shape/payload-expectation.ts';
 import { manifestFile, manifestIdOf, manifestText } from '../shape/payload-manifest.ts';
 import { type PayloadRequest, type SealedTree, sealedPayloadsSchema } from '../shape/payload-request.ts';
 import { shortId } from '../shape/release.ts';
 import { volumesOf } from '../shape/volumes.ts';
+import { askHost } from './host-program.ts';
 import { hubFilesAt } from './hub-metadata.ts';
 import { UsageError } from './usage.ts';
 
@@ -53,16 +53,13 @@ interface ShapePayload {
 
 /** A shape's payload, also of one that the operator has not completed elsewhere. */
 function payloadOf(folder: string, stack: string): ShapePayload {
-  const drafted = draftedStackFile(folder, stack);
-  const { shape, hostsFolder: named = '.' } = asShape(drafted.file, stack);
-  const hostsFolder = resolve(folder, named);
-  const { host, missing } = draftedHost(hostsFolder, shape.host);
+  const { file, shape, hostsFolder, host, missing, unreachable } = shapeWithHost(folder, stack);
   const unknown = [
-    ...missing.filter(({ key }) => /\.(?:address|hostKey)$/.test(key)),
-    ...drafted.missing.filter(({ key }) => /^slot:shape\.(?:payload|mounts)\b/.test(key)),
+    ...unreachable,
+    ...missing.filter(({ key }) => /^slot:shape\.(?:payload|mounts)\b/.test(key)),
   ];
   if (unknown.length > 0) throw new ConfigurationError(unknown);
-  const { payload, mounts, problems } = volumesOf(host, shape, [], stackSource(folder, stack).file);
+  const { payload, mounts, problems } = volumesOf(host, shape, [], file);
   if (problems.length > 0) throw new ConfigurationError(problems);
   const manifests = payloadManifests(hostsFolder);
   const tree = (root: string, expected: typeof shape.payload.expected): SealedTree => {
@@ -93,11 +90,7 @@ async function write({ host, hostsFolder, trees }: ShapePayload): Promise<number
     const path = join(hostsFolder, file);
     const text = manifestText(manifest);
     const isSame = existsSync(path) && readFileSync(path, 'utf8') === text;
-    if (!isSame) {
-      mkdirSync(dirname(path), { recursive: true });
-      writeFileSync(`${path}.new`, text);
-      renameSync(`${path}.new`, path);
-    }
+    if (!isSame) replaceText(path, text);
     const told = `${manifest.length} files, manifest ${shortId(manifestIdOf(manifest))}`;
     process.stdout.write(`${file}${isSame ? ' says so already' : ''}: ${told}\n`);
   }
@@ -110,13 +103,9 @@ async function ask(
   trees: readonly SealedTree[],
 ): Promise<RunResult> {
   const request: PayloadRequest = { service: host.service, trees: [...trees] };
-  const command = [slotProgram, 'payload', verb].map(shellWord).join(' ');
   try {
-    return await runOnHost(host, asRoot(host.user, command), {
-      input: JSON.stringify(request),
-      timeoutSeconds: readingSeconds,
-      onStderr: (text) => process.stderr.write(text),
-    });
+    const input = JSON.stringify(request);
+    return await askHost(host, ['payload', verb], { input, timeoutSeconds: readingSeconds });
   } catch (error) {
     if (!(error instanceof SshFailure) || error.kind !== 'lost') throw error;
     const remedy = 'the host goes on reading: the same command follows it';

@@ -15,6 +15,7 @@ import { parsePatchHashes, patchHashesFile } from '../shape/patches.ts';
 import { planRelease } from '../shape/plan.ts';
 import { allOf, type Problem } from '../shape/problems.ts';
 import type { Release } from '../shape/release.ts';
+import type { ShapeConfig } from '../shape/shape.ts';
 import { readTemplates } from '../templates/templates.ts';
 import { imageFiles } from './image-files.ts';
 import { payloadManifests } from './payload-manifests.ts';
@@ -94,6 +95,37 @@ export function draftedShape(projectFolder: string, stack: string): DraftedShape
   }
 }
 
+/** A shape and its host for a question that needs no release. */
+export interface ShapeWithHost {
+  /** The shape's file. */
+  readonly file: string;
+  readonly shape: ShapeConfig;
+  /** Where the host's file lies. */
+  readonly hostsFolder: string;
+  readonly host: HostConfig;
+  /** What the shape's file lacks yet. */
+  readonly missing: readonly Problem[];
+  /** What the host's file lacks without which it cannot be reached. */
+  readonly unreachable: readonly Problem[];
+}
+
+/** @throws ConfigurationError with what is wrong in the shape's file, or in its host's */
+export function shapeWithHost(projectFolder: string, stack: string): ShapeWithHost {
+  const source = stackSource(projectFolder, stack);
+  const drafted = draft(source, loginFor(projectFolder, source));
+  const { shape, hostsFolder: named = '.' } = asShape(drafted.file, stack);
+  const hostsFolder = resolve(projectFolder, named);
+  const { host, missing } = draftedHost(hostsFolder, shape.host);
+  return {
+    file: source.file,
+    shape,
+    hostsFolder,
+    host,
+    missing: drafted.missing,
+    unreachable: missing.filter(({ key }) => /\.(?:address|hostKey)$/.test(key)),
+  };
+}
+
 interface LoadedFiles {
   readonly file: StackFile;
   readonly host: HostConfig | undefined;
@@ -136,7 +168,7 @@ function present<T>(value: T | undefined): T {
 }
 
 /** @throws ConfigurationError where the file describes a host */
-export function asShape(file: StackFile, stack: string): ShapeFile {
+function asShape(file: StackFile, stack: string): ShapeFile {
   if (file.kind === 'shape') return file;
   throw new ConfigurationError([
     {

@@ -1,4 +1,5 @@
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { ConfigurationError } from '../shape/configuration.ts';
 
 /** Far above what people write; a larger file is something else. */
@@ -31,6 +32,13 @@ export function namesIn(folder: string): readonly string[] {
   } catch (error) {
     return absentOrThrow(error, folder) ?? [];
   }
+}
+
+/** Puts a text in the place of a file, or of none: whoever reads there finds the old one or the new one, whole. */
+export function replaceText(path: string, text: string): void {
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(`${path}.new`, text);
+  renameSync(`${path}.new`, path);
 }
 
 function absentOrThrow(error: unknown, path: string): undefined {

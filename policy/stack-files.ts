@@ -1,8 +1,8 @@
-import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { draftedShape } from '../components/planned-shape.ts';
 import { draftedStackFile, experimentsFolder } from '../components/stack-files.ts';
+import { stackNamesIn } from '../components/stack-list.ts';
 import { refusalsIn, reviewOf } from '../shape/review.ts';
 import { reviewText, verdictText } from '../shape/review-text.ts';
 import { connectionRules } from '../shape/rules/connection.ts';
@@ -22,16 +22,9 @@ export interface FileVerdict {
 /** Judges every stack file of the project, its experiments included, from the files alone. */
 export function judgedStackFiles(folder: string): readonly FileVerdict[] {
   return [
-    ...stacksIn(folder).map((stack) => judged(folder, stack, false)),
-    ...stacksIn(join(folder, experimentsFolder)).map((stack) => judged(folder, stack, true)),
+    ...stackNamesIn(folder).map((stack) => judged(folder, stack, false)),
+    ...stackNamesIn(join(folder, experimentsFolder)).map((stack) => judged(folder, stack, true)),
   ];
-}
-
-function stacksIn(folder: string): readonly string[] {
-  if (!existsSync(folder)) return [];
-  return readdirSync(folder)
-    .flatMap((name) => /^Pulumi\.(.+)\.yaml$/.exec(name)?.[1] ?? [])
-    .sort();
 }
 
 function judged(folder: string, stack: string, isExperiment: boolean): FileVerdict {

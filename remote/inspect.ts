@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { HostConfig } from '../shape/host.ts';
 import { type Inspection, inspectionSchema } from '../shape/inspection.ts';
+import { jsonOrUndefined } from '../shape/json.ts';
 import { slotProgram } from '../shape/names.ts';
 import type { Release } from '../shape/release.ts';
 import { asRoot, runOnHost, SshFailure, type SshTarget } from './ssh.ts';
@@ -14,14 +15,20 @@ export type InspectAnswer =
   | { readonly kind: 'not-set-up'; readonly message: string };
 
 /** Not an exit code of the agent, of sudo or of a shell. */
-const agentMissing = 93;
+export const agentMissing = 93;
+
+/** Command line of the host's program; it ends with `agentMissing` where the host stack has not run yet. */
+export function ifSetUp(host: Pick<SshTarget, 'user'>, verb: string): string {
+  const program = asRoot(host.user, `${slotProgram} ${verb}`);
+  return `sh -c 'test -e ${slotProgram} || exit ${agentMissing}; exec ${program}'`;
+}
 
 /**
  * Asks the host who holds the slot and whether `release` could take it. One connection, nothing written there.
  * @throws when the host's program fails for another reason than those of InspectAnswer
  */
 export async function inspectHost(host: InspectedHost, release: Release | undefined): Promise<InspectAnswer> {
-  const command = `sh -c 'test -e ${slotProgram} || exit ${agentMissing}; exec ${asRoot(host.user, slotProgram)} inspect'`;
+  const command = ifSetUp(host, 'inspect');
   const input = JSON.stringify({ service: host.service, release });
   let answer: Awaited<ReturnType<typeof runOnHost>>;
   try {
@@ -45,7 +52,7 @@ export async function inspectHost(host: InspectedHost, release: Release | undefi
 }
 
 export function answerOf(host: Pick<InspectedHost, 'name'>, answer: string): InspectAnswer {
-  const document = parseJson(answer);
+  const document = jsonOrUndefined(answer);
   const parsed = inspectionSchema.safeParse(document);
   if (parsed.success) return { kind: 'inspected', inspection: parsed.data };
   const agent = z.object({ agent: z.string() }).safeParse(document).data?.agent ?? 'of unknown version';
@@ -56,12 +63,4 @@ export function answerOf(host: Pick<InspectedHost, 'name'>, answer: string): Ins
       `(${z.prettifyError(parsed.error).split('\n').slice(0, 2).join(' ')}): ` +
       `bring both to the same version with \`pulumi up -s ${host.name}\``,
   };
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

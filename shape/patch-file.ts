@@ -1,5 +1,6 @@
 import { posix } from 'node:path';
 import { byteText, type DiffLine, type ExactDiff, type Hunk } from './exact-diff.ts';
+import { shorten } from './problems.ts';
 
 /** Lines above a diff that say what it changes. */
 export interface PatchHeader {
@@ -352,5 +353,5 @@ function spellingsOf(name: string): readonly string[] {
 }
 
 function quote(text: string): string {
-  return JSON.stringify(text.length > 80 ? `${text.slice(0, 77)}…` : text);
+  return JSON.stringify(shorten(text));
 }

@@ -116,11 +116,20 @@ export function encodeSize(limit: string): string {
   return `${bytes / size}${unit}`;
 }
 
+/** A limit that {@link encodeSize} wrote; undefined: it is neither `infinity` nor a size with its unit. */
+export function decodeSize(limit: string): number | 'infinity' | undefined {
+  if (limit === 'infinity') return limit;
+  const [, amount, unit] = /^(\d+)([A-Z])$/.exec(limit) ?? [];
+  const size = sizes.find(([name]) => name === unit)?.[1];
+  return size === undefined ? undefined : Number(amount) * size;
+}
+
 const sizes = [
   ['T', 2 ** 40],
   ['G', 2 ** 30],
   ['M', 2 ** 20],
   ['K', 2 ** 10],
+  ['B', 1],
 ] as const;
 
 function refuseUnencodable(text: string): void {

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { jsonOrUndefined } from '../../shape/json.ts';
 import { namesOf } from '../../shape/names.ts';
 import { sha256, shortId } from '../../shape/release.ts';
 import type { FileStatus, Outside } from '../outside.ts';
@@ -86,12 +87,4 @@ export function isSameFile(one: Identity, other: Identity): boolean {
     one.modified === other.modified &&
     one.changed === other.changed
   );
-}
-
-function jsonOrUndefined(text: string | undefined): unknown {
-  try {
-    return text === undefined ? undefined : JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -1,5 +1,6 @@
 import * as z from 'zod';
-import { asRoot, runOnHost, SshFailure } from '../../remote/ssh.ts';
+import { agentMissing, ifSetUp } from '../../remote/inspect.ts';
+import { runOnHost, SshFailure } from '../../remote/ssh.ts';
 import type { HostConfig } from '../../shape/host.ts';
 import {
   type CompileAnswer,
@@ -9,15 +10,12 @@ import {
   type ImageFilesRequest,
   imageFilesAnswerSchema,
 } from '../../shape/image-files.ts';
-import { slotProgram } from '../../shape/names.ts';
 import { longSeconds } from '../host-program.ts';
 
 export type HostAnswer =
   | { readonly kind: 'answered'; readonly images: ReadonlyMap<string, ImageAnswer> }
   | { readonly kind: 'not asked'; readonly reason: string };
 
-/** Not an exit code of the agent, of sudo or of a shell. */
-const agentMissing = 93;
 /** The agent's, for a verb that it does not know. */
 const agentUsage = 64;
 
@@ -52,12 +50,10 @@ async function ask<T>(
   schema: z.ZodType<T>,
   { timeoutSeconds, say }: { readonly timeoutSeconds: number; readonly say: (text: string) => void },
 ): Promise<{ readonly document: T } | { readonly reason: string }> {
-  const program = asRoot(host.user, `${slotProgram} ${verb}`);
-  const command = `sh -c 'test -e ${slotProgram} || exit ${agentMissing}; exec ${program}'`;
   const setUp = `run \`pulumi up -s ${host.name}\``;
   try {
     const input = JSON.stringify(request);
-    const { exitCode, stdout, stderr } = await runOnHost(host, command, {
+    const { exitCode, stdout, stderr } = await runOnHost(host, ifSetUp(host, verb), {
       input,
       timeoutSeconds,
       onStderr: say,

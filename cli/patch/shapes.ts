@@ -1,6 +1,4 @@
-import { resolve } from 'node:path';
-import { asShape } from '../../components/planned-shape.ts';
-import { draftedHost, draftedStackFile, stackSource } from '../../components/stack-files.ts';
+import { shapeWithHost } from '../../components/planned-shape.ts';
 import { ConfigurationError, type Problem } from '../../shape/configuration.ts';
 import { imageReference } from '../../shape/engines/image.ts';
 import type { HostConfig } from '../../shape/host.ts';
@@ -27,12 +25,9 @@ export interface PatchedShape {
  * @throws ConfigurationError with everything else that is wrong with it
  */
 export function patchedShape(folder: string, stack: string): PatchedShape {
-  const { file } = stackSource(folder, stack);
-  const drafted = draftedStackFile(folder, stack);
-  const { shape, hostsFolder = '.' } = asShape(drafted.file, stack);
-  const { host, missing } = draftedHost(resolve(folder, hostsFolder), shape.host);
+  const { file, shape, host, missing, unreachable } = shapeWithHost(folder, stack);
   const { image } = shape.engine;
-  const ofImage = drafted.missing.filter(({ key }) => key.startsWith('slot:shape.engine.image'));
+  const ofImage = missing.filter(({ key }) => key.startsWith('slot:shape.engine.image'));
   return {
     stack,
     file,
@@ -41,7 +36,7 @@ export function patchedShape(folder: string, stack: string): PatchedShape {
     image: imageReference(image),
     isImageKnown: ofImage.length === 0,
     patches: shape.patches,
-    unknown: [...missing.filter(({ key }) => /\.(?:address|hostKey)$/.test(key)), ...ofImage],
+    unknown: [...unreachable, ...ofImage],
   };
 }
 

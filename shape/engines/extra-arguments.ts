@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { isJsonObject } from '../json.ts';
 import { lineSchema } from '../text.ts';
 import {
   type CommandLine,
@@ -10,7 +11,7 @@ import {
   flagNamed,
   needsValue,
 } from './command-line.ts';
-import { disputeOverJson, isJsonObject, jsonIn } from './plain-json.ts';
+import { disputeOverJson, jsonIn } from './plain-json.ts';
 
 /**
  * Arguments written by hand, checked for what went wrong with such lists: a flag twice or against itself, one that a

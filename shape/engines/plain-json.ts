@@ -1,3 +1,4 @@
+import { jsonOrUndefined } from '../json.ts';
 import { isTooDeep, mostLevels } from '../strict-yaml.ts';
 
 /** What is wrong with JSON that somebody wrote by hand, and what to do. */
@@ -80,13 +81,5 @@ export function plainNumber(value: number): string {
 
 /** Undefined where the text is not JSON, or is `null`. */
 export function jsonIn(text: string): unknown {
-  try {
-    return JSON.parse(text) ?? undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-export function isJsonObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return value !== null && typeof value === 'object' && !Array.isArray(value);
+  return jsonOrUndefined(text) ?? undefined;
 }

@@ -1,3 +1,5 @@
+import { isJsonObject, jsonOrUndefined } from '../json.ts';
+
 /** Short names that vLLM gives to flags which the rules look at. */
 const shortNames: Readonly<Record<string, string>> = {
   '-tp': '--tensor-parallel-size',
@@ -93,12 +95,6 @@ function spelled(written: string): string {
 }
 
 function objectIn(text: string | undefined): Readonly<Record<string, unknown>> | undefined {
-  try {
-    const parsed: unknown = JSON.parse(text ?? '');
-    return parsed !== null && typeof parsed === 'object' && !Array.isArray(parsed)
-      ? (parsed as Record<string, unknown>)
-      : undefined;
-  } catch {
-    return undefined;
-  }
+  const parsed = jsonOrUndefined(text);
+  return isJsonObject(parsed) ? parsed : undefined;
 }

@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { forms } from '../forms.ts';
+import { isJsonObject } from '../json.ts';
 import { durationSchema, positiveByteSizeSchema } from '../quantities.ts';
 import { secretVersionSchema } from '../secret-shapes.ts';
 import { absolutePathSchema, nameSchema } from '../text.ts';
@@ -8,14 +9,7 @@ import { extraArgumentsSchema } from './extra-arguments.ts';
 import { flagValueSchema, servedNameSchema } from './flag-value.ts';
 import { imageSchema } from './image.ts';
 import type { EngineFault, EngineInvocation, EnginePlace } from './invocation.ts';
-import {
-  disputeOverJson,
-  holdsUnsafeNumber,
-  isJsonObject,
-  jsonIn,
-  plainJson,
-  plainNumber,
-} from './plain-json.ts';
+import { disputeOverJson, holdsUnsafeNumber, jsonIn, plainJson, plainNumber } from './plain-json.ts';
 import { speculativeFaults } from './speculative.ts';
 import { countSchema } from './token-count.ts';
 import { vllmCommandLine } from './vllm-command-line.ts';

@@ -1,3 +1,4 @@
+import { decodeSize } from '../systemd.ts';
 import { type UnitText, unitTextOf } from '../unit-text.ts';
 import type { Rule } from './rule.ts';
 import { offloadsExperts } from './served-model.ts';
@@ -13,7 +14,7 @@ export const memlockWithUnit: Rule = {
     const unit = unitTextOf(release);
     const limit = unit.last('Service', 'LimitMEMLOCK');
     if (limit === undefined) return 'no LimitMEMLOCK';
-    const bytes = bytesIn(limit);
+    const bytes = decodeSize(limit);
     if (bytes === undefined) return `LimitMEMLOCK=${limit}`;
     if (bytes !== release.memlock)
       return `LimitMEMLOCK=${limit}, and the engine is checked for ${release.memlock}`;
@@ -24,21 +25,6 @@ export const memlockWithUnit: Rule = {
 
 function ulimitsOf(unit: UnitText): readonly string[] {
   return unit.container?.values('--ulimit') ?? [];
-}
-
-const bytesPerUnit: Readonly<Record<string, number>> = {
-  B: 1,
-  K: 2 ** 10,
-  M: 2 ** 20,
-  G: 2 ** 30,
-  T: 2 ** 40,
-};
-
-/** Undefined: it is neither `infinity` nor a size with its unit. */
-function bytesIn(limit: string): number | 'infinity' | undefined {
-  if (limit === 'infinity') return limit;
-  const [, amount, unit = ''] = /^(\d+)([BKMGT])$/.exec(limit) ?? [];
-  return amount === undefined ? undefined : Number(amount) * (bytesPerUnit[unit] ?? 1);
 }
 
 export const memlockForOffload: Rule = {

@@ -1,4 +1,5 @@
 import { type RenderedArguments, renderedArguments } from '../engines/rendered-arguments.ts';
+import { jsonOrUndefined } from '../json.ts';
 import { perRelease } from '../per-release.ts';
 
 /** One thing that a release sets, by argument, by a key of an argument's JSON, or by variable. */
@@ -50,11 +51,7 @@ function innerSettings(name: string, written: string, value: string): readonly S
 
 /** Map or list that a text holds as JSON; undefined: none. */
 export function jsonIn(text: string): unknown {
-  try {
-    return /^\s*[[{]/.test(text) ? JSON.parse(text) : undefined;
-  } catch {
-    return undefined;
-  }
+  return /^\s*[[{]/.test(text) ? jsonOrUndefined(text) : undefined;
 }
 
 function keysIn(value: unknown, path: string): readonly (readonly [path: string, value: string])[] {
