@@ -25,6 +25,7 @@ export default defineConfig({
         test: {
           name: 'fast',
           include: ['test/unit/**/*.test.ts', 'test/golden/**/*.test.ts', 'test/lab-engine/**/*.test.ts'],
+          maxWorkers: 2,
           testTimeout: 30_000,
           sequence: { groupOrder: 0 },
         },
