@@ -56,3 +56,10 @@ export interface RecordedAmount {
   /** The recorded amounts of which it is the difference; absent: it is itself on record. */
   readonly differenceOf?: readonly [from: number, to: number];
 }
+
+/** The figures of a shape, in the order in which a reviewer reads them. */
+export interface MemoryPlan {
+  readonly figures: readonly Figure[];
+  /** Undefined where there is no such figure, it is no number, or may not be that of this shape. */
+  amount(id: FigureId, scope?: Figure['scope']): number | undefined;
+}

@@ -2,17 +2,10 @@ import type { Measured } from '../measured.ts';
 import type { Release } from '../release.ts';
 import { demandOf } from './demand.ts';
 import { expertFigures } from './expert-figures.ts';
-import type { Figure, FigureId } from './figure.ts';
+import type { Figure, MemoryPlan } from './figure.ts';
 import { gpuFigures } from './gpu-figures.ts';
 import { hostFigures } from './host-figures.ts';
 import { kvCacheFigures } from './kv-cache-figures.ts';
-
-/** The figures of a shape, in the order in which a reviewer reads them. */
-export interface MemoryPlan {
-  readonly figures: readonly Figure[];
-  /** Undefined where there is no such figure, it is no number, or may not be that of this shape. */
-  amount(id: FigureId, scope?: Figure['scope']): number | undefined;
-}
 
 /**
  * What a release needs of memory: by its arguments, by what is on record of its model, and by what its host was

@@ -2,8 +2,7 @@ import type { Measured } from '../measured.ts';
 import type { MemoryRecord } from '../model.ts';
 import type { Release } from '../release.ts';
 import type { MemoryDemand } from './demand.ts';
-import type { Figure, RecordedAmount, Source } from './figure.ts';
-import type { MemoryPlan } from './plan.ts';
+import type { Figure, MemoryPlan, RecordedAmount, Source } from './figure.ts';
 
 /** What the figures are computed from. */
 export interface MemorySubject {

@@ -1,6 +1,5 @@
 import { countText, sizeText } from './amounts.ts';
-import type { Figure, RecordedAmount } from './figure.ts';
-import type { MemoryPlan } from './plan.ts';
+import type { Figure, MemoryPlan, RecordedAmount } from './figure.ts';
 
 /**
  * The plan as a reviewer reads it: a line per figure, for each rank and for the host, with its source and what it is
