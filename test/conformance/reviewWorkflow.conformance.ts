@@ -46,7 +46,7 @@ describe('the workflow that reviews a change', () => {
   afterEach(() => rmSync(checkout, { recursive: true, force: true }));
 
   it('has steps that this test runs', () => {
-    expect(steps.map(({ name }) => name)).toEqual(['Rules', 'Plan', 'Preview']);
+    expect(steps.map(({ name }) => name)).toEqual(['Rules', 'Plan', 'Patches', 'Preview']);
   });
 
   it('passes what is whole, with a static plan of every shape', async () => {
@@ -75,6 +75,14 @@ describe('the workflow that reviews a change', () => {
     const { exitCode, all } = await run(step?.run ?? '');
     expect(exitCode, all).not.toBe(0);
     expect(all).toContain(told);
+  });
+
+  it('fails where a patch that no shape names yet is prose, in its step Patches', async () => {
+    writeFileSync(path.join(checkout, 'patches', 'idea.patch'), 'In model.py the loop should stop earlier.\n');
+    const step = steps.find(({ name }) => name === 'Patches');
+    const { exitCode, all } = await run(step?.run ?? '');
+    expect(exitCode, all).not.toBe(0);
+    expect(all).toContain('FAULT idea.patch: ');
   });
 
   async function runAll(): Promise<string> {
