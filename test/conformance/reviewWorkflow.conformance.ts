@@ -78,7 +78,10 @@ describe('the workflow that reviews a change', () => {
   });
 
   it('fails where a patch that no shape names yet is prose, in its step Patches', async () => {
-    writeFileSync(path.join(checkout, 'patches', 'idea.patch'), 'In model.py the loop should stop earlier.\n');
+    writeFileSync(
+      path.join(checkout, 'patches', 'idea.patch'),
+      'In model.py the loop should stop earlier.\n',
+    );
     const step = steps.find(({ name }) => name === 'Patches');
     const { exitCode, all } = await run(step?.run ?? '');
     expect(exitCode, all).not.toBe(0);
