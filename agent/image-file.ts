@@ -13,6 +13,9 @@ const mostFoundBytes = 8 * 1024 ** 2;
 /** As the kernel's own limit. */
 const mostLinks = 40;
 
+/** A file for each process that has an image mounted: its content is the image. */
+const mountsFolder = '/run/slot-image-mounts';
+
 const pullSeconds = 6 * 3600;
 const pullSilenceSeconds = 20;
 
@@ -66,9 +69,14 @@ async function readMounted(
   image: string,
   files: ImageFilesRequest['images'][number]['files'],
 ): Promise<ImageFile[]> {
+  await letGoOfLeftMounts(outside);
+  const own = `${mountsFolder}/${process.pid}`;
+  await outside.makeFolder(mountsFolder);
+  await outside.writeDurably(own, image);
   const mounted = await outside.run('podman', ['image', 'mount', image]);
   const root = mounted.stdout.trim();
   if (mounted.exitCode !== 0 || !root.startsWith('/')) {
+    await outside.removeDurably(own);
     throw new Error(`podman image mount: ${mounted.stderr.trim() || 'it says no place'}`);
   }
   try {
@@ -80,6 +88,19 @@ async function readMounted(
     return read;
   } finally {
     // podman counts the mounts: another's of the same image stays.
+    await outside.run('podman', ['image', 'unmount', image]);
+    await outside.removeDurably(own);
+  }
+}
+
+/** podman keeps an image mounted whose reader was killed, and will not remove it. */
+async function letGoOfLeftMounts(outside: Outside): Promise<void> {
+  for (const process of await outside.list(mountsFolder)) {
+    if ((await outside.kindOf(`/proc/${process}`)) !== 'absent') continue;
+    const path = `${mountsFolder}/${process}`;
+    const image = await outside.readText(path);
+    if (image === undefined) continue;
+    await outside.removeDurably(path);
     await outside.run('podman', ['image', 'unmount', image]);
   }
 }

@@ -4,7 +4,13 @@ import { unitTextOf } from '../shape/unit-text.ts';
 import type { Outside } from './outside.ts';
 import { hashOf, patchedPath } from './patches.ts';
 import { type Container, imageEntrypoint } from './podman.ts';
-import { type ProbeAnswer, type ProbeFinding, probeAnswerOf, probeWords } from './python-probe.ts';
+import {
+  type ProbeAnswer,
+  type ProbedFile,
+  type ProbeFinding,
+  probeAnswerOf,
+  probeWords,
+} from './python-probe.ts';
 import { runThrowAway } from './throw-away.ts';
 
 /** An import of a large engine takes its time; a throw-away container has 300 s. */
@@ -49,10 +55,9 @@ export async function tryPatches(outside: Outside, release: Release): Promise<st
     }
     const fault = markerFault(found, target, markers);
     if (fault !== undefined) throw new Error(fault);
-    if (without?.imported?.marker === true) {
-      throw new Error(
-        `${target}: its marker holds without the patch too (${markers.join(' and ')}), so it proves nothing`,
-      );
+    const vague = markers.find((_, index) => without?.imported?.markers?.[index] === true);
+    if (vague !== undefined) {
+      throw new Error(`${target}: its marker holds without the patch too (${vague}), so it proves nothing`);
     }
   }
   const python = `Python ${mounted.python.version} takes the code of every patched file`;
@@ -169,13 +174,8 @@ function patchMounts(release: Release): readonly string[] {
     .map((volume) => `--volume=${volume}`);
 }
 
-function probed(patched: PatchedFile, imports: boolean) {
-  const markers = markersOf(patched);
-  return {
-    target: patched.target,
-    imports,
-    ...(markers.length > 0 && { marker: markers.map((marker) => `(${marker})`).join(' and ') }),
-  };
+function probed(patched: PatchedFile, imports: boolean): ProbedFile {
+  return { target: patched.target, imports, markers: markersOf(patched) };
 }
 
 /** Of the patches in effect: what an earlier one of a file says holds after the later ones too. */
@@ -223,7 +223,7 @@ function inertFault(answer: ProbeAnswer, patched: PatchedFile): string | undefin
 }
 
 function importError(found: ProbeFinding | undefined): string | undefined {
-  if (found?.imported === undefined) return 'Python ended during the import';
+  if (found?.imported === undefined) return 'Python ended before the import';
   const { error, file } = found.imported;
   if (error != null) return error;
   return file === found.target ? undefined : `it was imported from ${file}`;
@@ -239,10 +239,11 @@ function markerFault(
   target: string,
   markers: readonly string[],
 ): string | undefined {
-  const marker = found?.imported?.marker;
-  return marker === true
+  const answers = found?.imported?.markers ?? [];
+  const at = markers.findIndex((_, index) => answers[index] !== true);
+  return at === -1
     ? undefined
-    : `${target}: its marker does not hold in the imported module: ${markers.join(' and ')} (${marker})`;
+    : `${target}: its marker does not hold in the imported module: ${markers[at]} (${answers[at]})`;
 }
 
 function lastLine(text: string): string {

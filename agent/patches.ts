@@ -1,3 +1,4 @@
+import { posix } from 'node:path';
 import type { ImageFile } from '../shape/image-files.ts';
 import type { Finding } from '../shape/inspection.ts';
 import { namesOf } from '../shape/names.ts';
@@ -32,8 +33,21 @@ export async function applyPatches(outside: Outside, release: Release): Promise<
       if (fault !== undefined) throw new Error(`${fault}; remove it and try again: it is made anew then`);
       continue;
     }
-    await outside.makeFolder(path.slice(0, path.lastIndexOf('/')));
+    await outside.makeFolder(posix.dirname(path));
+    await removeUnfinished(outside, path);
     await outside.writeDurably(path, bytes);
+  }
+}
+
+/** What a killed program left of a file that it was writing, and not what another writes at this moment. */
+async function removeUnfinished(outside: Outside, path: string): Promise<void> {
+  const folder = posix.dirname(path);
+  for (const name of await outside.list(folder)) {
+    if (!/^\.[0-9a-f]{8}$/.test(name.slice(posix.basename(path).length))) continue;
+    const left = `${folder}/${name}`;
+    const status = await outside.statusOf(left);
+    const seconds = outside.now().getTime() / 1000 - Number(status?.modified ?? Number.NaN) / 1e9;
+    if (seconds > 60) await outside.removeDurably(left);
   }
 }
 

@@ -6,8 +6,8 @@ export interface ProbedFile {
   readonly target: string;
   /** Whether its module is imported as well: that runs its code, and that of all that it imports. */
   readonly imports: boolean;
-  /** Python expression that is asked of the imported module. */
-  readonly marker?: string;
+  /** Python expressions that are asked of the imported module. */
+  readonly markers: readonly string[];
 }
 
 export interface ProbeRequest {
@@ -40,8 +40,8 @@ const importSchema = z.object({
   error: z.string().nullish(),
   /** Where the imported module says that it is from. */
   file: z.string().nullish(),
-  /** `true`, or why the marker does not hold. */
-  marker: z.union([z.literal(true), z.string()]).nullish(),
+  /** For each: `true`, or why it does not hold. */
+  markers: z.array(z.union([z.literal(true), z.string()])).nullish(),
 });
 
 export type ProbedPython = z.infer<typeof pythonSchema>;
@@ -87,7 +87,7 @@ export function probeAnswerOf(stdout: string): ProbeAnswer | undefined {
  * code is read, not run, so that it costs no memory and touches no GPU. Nothing is written (`-B`).
  */
 const probe = `
-import base64, hashlib, importlib.util, json, os, re, shutil, signal, stat, sys
+import base64, hashlib, importlib.util, json, mmap, os, re, shutil, signal, stat, sys, time, types
 
 request = json.loads(base64.b64decode(sys.argv[2]))
 
@@ -101,9 +101,12 @@ def start_of(words):
         if path is None:
             continue
         if is_python(path):
-            after = words[position + 1:]
+            start, after = [path], words[position + 1:]
+            while after and re.fullmatch(r"-(?:[bBdEIOPqRsSuvx]+|[XW].*)", after[0]):
+                count = 2 if after[0] in ("-X", "-W") else 1
+                start, after = start + after[:count], after[count:]
             script = after[0] if after and os.path.isfile(after[0]) else ""
-            return [path], script
+            return start, script
         with open(path, "rb") as file:
             line = file.readline(512).decode(errors="replace")
         if not line.startswith("#!"):
@@ -131,6 +134,7 @@ script = sys.argv[3]
 sys.argv = [script]
 if script and sys.path and sys.path[0] == "":
     sys.path[0] = os.path.dirname(os.path.realpath(script))
+end = time.monotonic() + request["limitSeconds"]
 signal.alarm(request["limitSeconds"])
 answer = os.fdopen(os.dup(1), "w")
 os.dup2(2, 1)
@@ -140,19 +144,29 @@ def tell(**line):
 
 def spec_of(name):
     """As an import would find it, without running the packages above it."""
-    path, parts = None, name.split(".")
-    for count in range(1, len(parts) + 1):
-        whole, spec = ".".join(parts[:count]), None
-        for finder in list(sys.meta_path):
-            spec = finder.find_spec(whole, path, None)
-            if spec is not None:
-                break
-        if spec is None:
-            return None
-        path = spec.submodule_search_locations
-        if path is None and count < len(parts):
-            return None
-    return spec
+    path, parts, stand_ins = None, name.split("."), []
+    try:
+        for count in range(1, len(parts) + 1):
+            whole, spec = ".".join(parts[:count]), None
+            for finder in list(sys.meta_path):
+                spec = finder.find_spec(whole, path, None)
+                if spec is not None:
+                    break
+            if spec is None:
+                return None
+            path = spec.submodule_search_locations
+            if count < len(parts):
+                if path is None:
+                    return None
+                if whole not in sys.modules:
+                    # A folder without __init__.py asks the package above it where that lies.
+                    sys.modules[whole] = stand_in = types.ModuleType(whole)
+                    stand_in.__path__ = path
+                    stand_ins.append(whole)
+        return spec
+    finally:
+        for whole in stand_ins:
+            del sys.modules[whole]
 
 def module_names(target):
     """All that the file could be called: below its topmost package, and below each folder of the path of any Python."""
@@ -224,25 +238,50 @@ for item in request["files"]:
     modules[item["target"]] = found.get("module")
     tell(found=found)
 
-def imported(name, marker):
+def imported(name, markers):
     try:
         module = importlib.import_module(name)
     except BaseException as error:
         return {"error": f"{type(error).__name__}: {error}"}
     told = {"file": os.path.realpath(getattr(module, "__file__", None) or "")}
-    if marker is None:
-        return told
-    try:
-        value = eval(marker, dict(vars(module)))
-        told["marker"] = True if value else f"it is {value!r}"
-    except BaseException as error:
-        told["marker"] = f"{type(error).__name__}: {error}"
+    if markers:
+        told["markers"] = [asked(module, marker) for marker in markers]
     return told
 
-for item in request["files"]:
-    name = modules[item["target"]]
-    if item["imports"] and name is not None:
-        tell(imported={"target": item["target"], **imported(name, item.get("marker"))})
+def asked(module, marker):
+    try:
+        # In lines of its own: it may end with a comment.
+        value = eval(f"(\\n{marker}\\n)", dict(vars(module)))
+        return True if value else f"it is {value!r}"
+    except BaseException as error:
+        return f"{type(error).__name__}: {error}"
+
+wanted = [item for item in request["files"] if item["imports"] and modules[item["target"]] is not None]
+under_way = mmap.mmap(-1, 4)
+
+def import_all(items):
+    for position, item in enumerate(items):
+        under_way[:4] = position.to_bytes(4, "little")
+        tell(imported={"target": item["target"], **imported(modules[item["target"]], item["markers"])})
+    under_way[:4] = len(items).to_bytes(4, "little")
+
+while wanted:
+    # One that ends or holds up Python must not keep the next ones from being tried.
+    seconds = (end - time.monotonic()) / (1 if len(wanted) == 1 else 2)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(max(1, int(seconds)))
+        try:
+            import_all(wanted)
+        finally:
+            os._exit(0)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    position = int.from_bytes(under_way[:4], "little")
+    if position < len(wanted):
+        how = "it did not end in its time" if code == -signal.SIGALRM else f"exit code {code}"
+        error = f"Python ended during the import: {how}"
+        tell(imported={"target": wanted[position]["target"], "error": error})
+    wanted = wanted[position + 1:]
 answer.flush()
 os._exit(0)
 `;

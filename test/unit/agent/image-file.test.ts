@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -15,15 +15,24 @@ const target = `${packages}/vllm/models/model.py`;
 
 let root: string;
 let commands: string[];
+let onCommand: (words: string) => void;
 let answers: Record<string, Partial<CommandResult>>;
+
+const own = (path: string): string => (path.startsWith('/run/') ? root + path : path);
 
 /** This machine's files, and a podman that answers as it is told. */
 const outside: Outside = {
   ...realOutside,
+  list: (path) => realOutside.list(own(path)),
+  readText: (path) => realOutside.readText(own(path)),
+  makeFolder: (path) => realOutside.makeFolder(own(path)),
+  writeDurably: (path, content) => realOutside.writeDurably(own(path), content),
+  removeDurably: (path) => realOutside.removeDurably(own(path)),
   async run(command, args, options) {
     if (command === 'find') return realOutside.run(command, args, options);
     const words = [command, ...args].join(' ');
     commands.push(words);
+    onCommand(words);
     const known = Object.keys(answers).find((beginning) => words.startsWith(beginning)) ?? '';
     const answer = { exitCode: 0, stdout: '', stderr: '', ...answers[known] };
     for (const line of answer.stdout.split('\n')) options?.onLine?.(line);
@@ -34,6 +43,7 @@ const outside: Outside = {
 beforeEach(() => {
   root = mkdtempSync(join(tmpdir(), 'slot-image-'));
   commands = [];
+  onCommand = () => undefined;
   answers = { 'podman image mount': { stdout: `${root}/merged\n` } };
   put(target, 'a = 1\r\nb = "ä"');
 });
@@ -74,6 +84,31 @@ describe('a file of an image', () => {
       `podman image mount ${image}`,
       `podman image unmount ${image}`,
     ]);
+  });
+
+  it('that a killed process left mounted is let go of by the next, and no other', async () => {
+    const mounts = join(root, 'run/slot-image-mounts');
+    const left = 'registry.example/left@sha256:1';
+    mkdirSync(mounts, { recursive: true });
+    writeFileSync(join(mounts, '4194305'), left);
+    writeFileSync(join(mounts, '1'), 'of a process that lives');
+    await ask(target);
+    expect(commands.filter((words) => words.includes('unmount'))).toEqual([
+      `podman image unmount ${left}`,
+      `podman image unmount ${image}`,
+    ]);
+    expect(readdirSync(mounts)).toEqual(['1']);
+  });
+
+  it('is known as mounted before it is, and not any more where that fails', async () => {
+    const mounts = join(root, 'run/slot-image-mounts');
+    onCommand = (words) => {
+      if (words.includes('mount')) expect(readdirSync(mounts)).toEqual([String(process.pid)]);
+    };
+    await ask(target);
+    answers['podman image mount'] = { exitCode: 125 };
+    await expect(ask(target)).rejects.toThrow('podman image mount');
+    expect(readdirSync(mounts)).toEqual([]);
   });
 
   it('is found behind links of folders, absolute ones beginning at the image', async () => {

@@ -3,6 +3,7 @@ import {
   chmodSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
@@ -81,7 +82,7 @@ class PythonHost {
   #own = (path: string): string =>
     path.startsWith('/proc/100/root')
       ? this.#seen(path.slice('/proc/100/root'.length))
-      : path.startsWith('/var/lib/slot')
+      : /^\/(?:var\/lib\/slot|run)\//.test(path)
         ? this.root + path
         : path;
 
@@ -95,6 +96,8 @@ class PythonHost {
     kindOf: (path) => realOutside.kindOf(this.#own(path)),
     readPart: (path, offset, length) => realOutside.readPart(this.#own(path), offset, length),
     statusOf: (path) => realOutside.statusOf(this.#own(path)),
+    list: (path) => realOutside.list(this.#own(path)),
+    removeDurably: (path) => realOutside.removeDurably(this.#own(path)),
     makeFolder: (path) => realOutside.makeFolder(this.#own(path)),
     writeDurably: (path, content) => realOutside.writeDurably(this.#own(path), content),
     readText: async (path) => (path === '/proc/100/mountinfo' ? this.mountinfo : undefined),
@@ -292,6 +295,18 @@ describe('patches are applied to the file of the image', () => {
     );
   });
 
+  it('and what a killed program left of it is removed, what is just being written is not', async () => {
+    const release = host.release(host.patch(marked('one')));
+    const path = host.made(release);
+    mkdirSync(dirname(path), { recursive: true });
+    for (const name of ['kv.py.0a1b2c3d', 'kv.py.ffffffff', 'other.py.0a1b2c3d']) {
+      writeFileSync(join(dirname(path), name), 'half');
+      if (name !== 'kv.py.ffffffff') utimesSync(join(dirname(path), name), 0, 0);
+    }
+    await applyPatches(host.outside, release);
+    expect(readdirSync(dirname(path))).toEqual(['kv.py', 'kv.py.ffffffff', 'other.py.0a1b2c3d']);
+  });
+
   it('and every one that does not fit is named at once', async () => {
     host.write('vllm/v1/other.py', original);
     const release = host.release(
@@ -342,6 +357,39 @@ describe('a patch is tried in a throw-away container', () => {
     expect(await tried(release)).toMatch(/and imports them/);
   });
 
+  it('also in a folder that is a package without saying so', async () => {
+    host.write('vllm/plain/kv.py', original);
+    const release = host.release(host.patch(marked('one'), ['Marker: MARKER == "one"'], 'vllm/plain/kv.py'));
+    expect(await tried(release)).toMatch(/and imports them/);
+  });
+
+  it('and a module that ends Python either way does not keep the next one from being tried', async () => {
+    const ending = 'import os\nos.abort()\n';
+    host.write('vllm/v1/ends.py', ending);
+    const ends = host.patch(`${ending}# more\n`, [], 'vllm/v1/ends.py', ending);
+    const broken = host.patch(`from vllm import nothing_of_that_name\n${original}`);
+    expect(await refusal(tried(host.release(ends, broken)))).toMatch(
+      /kv\.py cannot be imported .*ImportError/,
+    );
+    expect(await tried(host.release(ends))).toMatch(/not imported, .*vllm\.v1\.ends .*exit code -6/);
+  });
+
+  it('with the options that the engine gives its Python', async () => {
+    // Isolated, it passes the variable over by which it finds the packages.
+    host.entrypoint = [python, '-u', '-X', 'utf8', '-I', '-m', 'vllm'];
+    expect(await refusal(tried(host.release(host.patch(marked('one')))))).toMatch(
+      /reads no folder that has it/,
+    );
+  });
+
+  it('and each marker must prove something, whatever those beside it do', async () => {
+    const [one, two] = [marked('one'), marked('two')];
+    const first = host.patch(one, ['Marker: MARKER != "image" # of both']);
+    const vague = host.patch(two, ['Marker: True'], undefined, one);
+    expect(await refusal(tried(host.release(first, vague)))).toMatch(/holds without the patch too \(True\)/);
+    expect(await tried(host.release(first))).toMatch(/and imports them/);
+  });
+
   it('and is refused when byte code of the same size and time is taken instead', async () => {
     host.compile('timestamp');
     const release = host.release(host.patch(marked('patch')));
@@ -390,8 +438,8 @@ describe('a patch is tried in a throw-away container', () => {
     ],
     [
       'ends Python',
-      `import os\nos._exit(3)\n${original}`,
-      /cannot be imported with its patches: Python ended during the import/,
+      `import os\nos._exit(0)\n${original}`,
+      /cannot be imported with its patches: Python ended during the import: exit code 0/,
     ],
   ])('and is refused when the module %s', async (_what, after, reason) => {
     expect(await refusal(tried(host.release(host.patch(after))))).toMatch(reason);
