@@ -75,9 +75,10 @@ export function applyExactly(base: Uint8Array | string, diff: ExactDiff): Applie
   return { bytes: Buffer.from(result.flat().join(''), 'latin1') };
 }
 
-/** Whether the file is what the diff makes of another one. */
+/** Whether the file is what the diff makes of another one. Of a hunk that leaves no line nothing could be seen. */
 export function isContained(file: Uint8Array | string, diff: ExactDiff): boolean {
-  return applyExactly(file, reversed(diff)).fault === undefined;
+  const leavesLines = diff.every((hunk) => sideOf(hunk, 'new').length > 0);
+  return leavesLines && applyExactly(file, reversed(diff)).fault === undefined;
 }
 
 /** The diff that takes this one back. */

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { posix } from 'node:path';
 import { byteText, type DiffLine, type ExactDiff, type Hunk } from './exact-diff.ts';
 import { shorten } from './problems.ts';
@@ -39,7 +40,8 @@ const remedies = {
   'byte order mark': 'save the file without it',
   'line ends':
     'keep the file out of conversions of line ends (core.autocrlf, mail): write it with plain ones',
-  encoding: 'save the file as UTF-8',
+  encoding:
+    'save the file as UTF-8; a line of another encoding can neither be changed nor be context of a change',
   header:
     'add the lines "Target: <absolute path in the image>", "Base-SHA256: …" and "Patched-SHA256: …" above the diff',
   'no diff': anew,
@@ -81,6 +83,11 @@ export function parsePatchFile(content: Uint8Array | string): ParsedPatch {
   return { patch: { header, diff: reader.hunks } };
 }
 
+const headerKeys = ['Target', 'Base-SHA256', 'Patched-SHA256', 'Marker', 'Supersedes'] as const;
+
+/** Of a file that can be mounted and stand in a diff without quotes. */
+export const targetForm = /^\/(?:(?![:,\\])[!-~])+$/;
+
 const fileHeader = /^(?:---|\+\+\+) ([^\t\n]*)(?:\t[^\n]*)?$/;
 const hunkHeader = /^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@(?: [^\n]*)?$/;
 /** What git says between a part's first line and its diff, beside what is harmless. */
@@ -112,9 +119,8 @@ class PatchReader {
 
   constructor(content: Uint8Array | string) {
     const text = byteText(content);
-    // What a reader puts in place of bytes that are no UTF-8.
-    if (typeof content === 'string' && content.includes('\ufffd')) {
-      this.#fault('encoding', undefined, 'must be UTF-8');
+    if (typeof content !== 'string' && !isUtf8(content)) {
+      this.#fault('encoding', text.split('\n').findIndex(isNoUtf8) + 1, 'must be UTF-8');
     }
     if (text.startsWith('\xef\xbb\xbf')) {
       this.#fault('byte order mark', 1, 'must not begin with a byte order mark');
@@ -302,11 +308,27 @@ class PatchReader {
       } else return read;
       return undefined;
     };
-    const target = line('Target', /^\/[^\s:,\\]+$/, true);
+    const target = line('Target', targetForm, true);
     const baseSha256 = line('Base-SHA256', /^[0-9a-f]{64}$/, true);
     const patchedSha256 = line('Patched-SHA256', /^[0-9a-f]{64}$/, true);
     const marker = line('Marker', /\S/, false);
     const supersedes = valuesOf('Supersedes').map((value) => value.trim());
+    const unplain = supersedes.find((name) => !/^(?!patches\/|\.|\/)[^\s,]+$/.test(name));
+    if (unplain !== undefined) {
+      this.#fault(
+        'header',
+        undefined,
+        `must name one patch by its path below patches/ in each line "Supersedes:", not ${quote(unplain)}`,
+      );
+    }
+    for (const key of headerKeys) {
+      const like = above.find(
+        (line) => !line.startsWith(`${key}:`) && new RegExp(`^\\s*${key}\\s*:`, 'i').test(line),
+      );
+      if (like !== undefined) {
+        this.#fault('header', undefined, `must have the line ${quote(like)} begin with "${key}:"`);
+      }
+    }
     if (target !== undefined && (posix.normalize(target) !== target || !target.endsWith('.py'))) {
       this.#fault(
         'header',
@@ -350,6 +372,11 @@ function spellingsOf(name: string): readonly string[] {
   const plain = name.replace(/^(?:\.\/)+/, '');
   const below = plain.slice(plain.indexOf('/') + 1);
   return /^[abciow]\//.test(plain) || below.includes('/') ? [plain, below] : [plain];
+}
+
+/** One character a byte. */
+function isNoUtf8(line: string): boolean {
+  return !isUtf8(Buffer.from(line, 'latin1'));
 }
 
 function quote(text: string): string {

@@ -1,6 +1,6 @@
 import { posix } from 'node:path';
 import { type PatchFile, parsePatchFile } from './patch-file.ts';
-import type { Problem } from './problems.ts';
+import { ConfigurationError, type Problem, shorten } from './problems.ts';
 import { type Release, sha256 } from './release.ts';
 
 export type PatchedFile = Release['patches'][number];
@@ -8,10 +8,38 @@ export type PatchedFile = Release['patches'][number];
 /** Below `patches/`: the patch files' own hashes, as `sha256sum` writes and checks them. */
 export const patchHashesFile = 'SHA256SUMS';
 
-/** Hashes by the files' paths below `patches/`, as `sha256sum` writes them; other lines are passed over. */
+/**
+ * Hashes by the files' paths below `patches/`, as `sha256sum` writes them.
+ *
+ * @throws ConfigurationError with every other line: what is not read would be lost when the next patch is recorded
+ */
 export function parsePatchHashes(text: string): ReadonlyMap<string, string> {
-  const lines = text.split('\n').map((line) => /^([0-9a-f]{64}) [ *](.+)$/.exec(line));
-  return new Map(lines.flatMap((found) => (found === null ? [] : [[found[2] ?? '', found[1] ?? '']])));
+  const hashes = new Map<string, string>();
+  const problems: Problem[] = [];
+  for (const [index, line] of text.split('\n').entries()) {
+    const [, hash, name] = /^([0-9a-f]{64}) [ *](.+)$/.exec(line) ?? [];
+    const complain = (limit: string, remedy: string): void => {
+      const key = `line ${index + 1}`;
+      problems.push({
+        file: `patches/${patchHashesFile}`,
+        key,
+        value: shorten(line.trimEnd()),
+        limit,
+        remedy,
+      });
+    };
+    if (line === '') continue;
+    if (hash === undefined || name === undefined || posix.normalize(name) !== name) {
+      complain(
+        line.endsWith('\r') ? 'must have a plain line end, it has CRLF' : 'must be a hash and a plain path',
+        `bring it back as it was (git log -p patches/${patchHashesFile}), or write it as sha256sum does: 64 digits, two blanks, the path below patches/`,
+      );
+    } else if (hashes.has(name)) {
+      complain('must name each file once', 'take out the one that is wrong: sha256sum says which');
+    } else hashes.set(name, hash);
+  }
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  return hashes;
 }
 
 export function patchHashesText(hashes: ReadonlyMap<string, string>): string {
@@ -107,6 +135,10 @@ function changeSinceRecord(
   }
   const actual = sha256(text);
   if (actual === wanted) return undefined;
+  // What a reader puts in place of bytes that are no UTF-8: of a file that has it itself the hash is right.
+  if (text.includes('\ufffd')) {
+    return ['must be UTF-8, and as it was recorded', `save it as UTF-8; ${accept}`];
+  }
   return [
     `must have the sha256 that patches/${patchHashesFile} records, ${wanted.slice(0, 12)}…, it has ${actual.slice(0, 12)}…: changed since it was recorded`,
     `see what changed (git log -p patches/${name}): a rename over the whole repository rewrites patches as well; ${accept}`,
@@ -128,4 +160,10 @@ function orderRemedy(patch: NamedPatch, all: readonly NamedPatch[]): string {
 }
 
 export { applyExactly, type ExactDiff, type HunkFault, isContained, reversed } from './exact-diff.ts';
-export { type PatchFault, type PatchFile, type PatchHeader, parsePatchFile } from './patch-file.ts';
+export {
+  type PatchFault,
+  type PatchFile,
+  type PatchHeader,
+  parsePatchFile,
+  targetForm,
+} from './patch-file.ts';

@@ -216,7 +216,7 @@ function judgeFolder({ files, recorded }: PatchFolder, named: ReadonlySet<string
       ? { patch, text: faults.join('\n'), state: 'FAULT' }
       : { patch, text: 'well-formed; no shape names it', state: 'open' };
   });
-  const gone = [...(recorded?.keys() ?? [])].filter((name) => !files.has(name));
+  const gone = [...recorded.keys()].filter((name) => !files.has(name));
   const text = `is recorded in patches/${patchHashesFile} and not there: bring it back, or take its line out`;
   return [...judged, ...gone.map((patch): Verdict => ({ patch, text, state: 'FAULT' }))];
 }

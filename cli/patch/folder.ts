@@ -21,8 +21,8 @@ const patchesFolder = 'patches';
 export interface PatchFolder {
   /** By their paths below it. */
   readonly files: ReadonlyMap<string, Buffer>;
-  /** Hashes that `SHA256SUMS` has of them; undefined: there is no such file. */
-  readonly recorded: ReadonlyMap<string, string> | undefined;
+  /** Hashes that `SHA256SUMS` has of them; none where there is no such file. */
+  readonly recorded: ReadonlyMap<string, string>;
 }
 
 export function readPatchFolder(projectFolder: string): PatchFolder {
@@ -39,7 +39,7 @@ export function readPatchFolder(projectFolder: string): PatchFolder {
   const hashes = join(folder, patchHashesFile);
   return {
     files,
-    recorded: existsSync(hashes) ? parsePatchHashes(readFileSync(hashes, 'utf8')) : undefined,
+    recorded: parsePatchHashes(existsSync(hashes) ? readFileSync(hashes, 'utf8') : ''),
   };
 }
 
@@ -78,22 +78,23 @@ function writeTogether(projectFolder: string, writes: readonly PatchWrite[]): vo
     try {
       unfinished.push(lock);
       const before = readPatchFolder(projectFolder);
-      const renames = writes.map(({ name, content, replaces }) => {
+      const renames = writes.flatMap(({ name, content, replaces }) => {
         const there = before.files.get(name);
         if (there === undefined ? replaces !== undefined : !replaces?.equals(there)) {
           throw new Refusal(`patches/${name} is not what it was a moment ago`);
         }
+        if (replaces?.equals(content)) return [];
         const path = join(folder, name);
         const temporary = join(dirname(path), `.${name.split('/').at(-1)}.new`);
         unfinished.push(temporary);
-        if (replaces === undefined || !replaces.equals(content)) writeSynced(temporary, content);
-        return { from: temporary, to: path };
+        writeSynced(temporary, content);
+        return [{ from: temporary, to: path }];
       });
       const hashes = new Map(before.recorded);
       for (const { name, content } of writes) hashes.set(name, sha256(content));
       writeFileSync(lockHandle, patchHashesText(hashes));
       fsyncSync(lockHandle);
-      for (const { from, to } of renames) if (existsSync(from)) renameSync(from, to);
+      for (const { from, to } of renames) renameSync(from, to);
       renameSync(lock, join(folder, patchHashesFile));
       // From here on these names are another call's.
       unfinished.length = 0;

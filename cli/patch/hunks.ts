@@ -15,6 +15,8 @@ export interface Placed {
   readonly hunk: number;
   readonly from: number;
   readonly to: number;
+  /** The line of the class or function above it; empty: there is none. */
+  readonly below: string;
 }
 
 /** What becomes of a patch on a file. */
@@ -50,7 +52,11 @@ function judgeDrifted(file: Uint8Array, diff: ExactDiff): Judgement {
     places: placesOf(lines, hunk),
     result: placesOf(lines, opposite[index] ?? hunk),
   }));
-  if (finds.every(({ places, result }) => places.length === 0 && result.length > 0)) {
+  const isThere = finds.every(({ hunk, places, result: [place, ...further] }) => {
+    const isCertain = place !== undefined && further.length === 0 && isBelowItsHeading(lines, hunk, place);
+    return places.length === 0 && isCertain;
+  });
+  if (isThere) {
     return { kind: 'contained' };
   }
   const reasons: string[] = [];
@@ -71,6 +77,7 @@ function judgeDrifted(file: Uint8Array, diff: ExactDiff): Judgement {
     hunk: index + 1,
     from: (diff[index]?.oldIndex ?? 0) + 1,
     to: oldIndex + 1,
+    below: Buffer.from(headingsAbove(lines, oldIndex)[0] ?? '', 'latin1').toString('utf8'),
   }));
   return { kind: 'drifted', bytes, places };
 }
@@ -98,11 +105,14 @@ function reasonAgainst(
   }
   const end = before === undefined ? 0 : before.oldIndex + sideOf(before, 'old').length;
   if (place < end) return `hunk ${number} stands at line ${place + 1}, before the hunk that it follows`;
+  if (isBelowItsHeading(lines, hunk, place)) return undefined;
+  const found = headingsAbove(lines, place)[0] ?? '';
+  return `hunk ${number} was made below ${JSON.stringify(headingIn(hunk))}, its lines stand at line ${place + 1} below ${JSON.stringify(found)}`;
+}
+
+function isBelowItsHeading(lines: readonly string[], hunk: Hunk, place: number): boolean {
   const heading = headingIn(hunk);
-  const found = headingsAbove(lines, place);
-  return heading === '' || found.some((line) => line.startsWith(heading))
-    ? undefined
-    : `hunk ${number} was made below ${JSON.stringify(heading)}, its lines stand at line ${place + 1} below ${JSON.stringify(found[0] ?? '')}`;
+  return heading === '' || headingsAbove(lines, place).some((line) => line.startsWith(heading));
 }
 
 function placesOf(lines: readonly string[], hunk: Hunk): readonly number[] {

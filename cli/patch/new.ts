@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } 
 import { basename, dirname, join, normalize } from 'node:path/posix';
 import * as z from 'zod';
 import { optionsFor } from '../../shape/operator-supplied.ts';
-import { type PatchFile, parsePatchFile, patchHashesFile } from '../../shape/patches.ts';
+import { type PatchFile, parsePatchFile, patchHashesFile, targetForm } from '../../shape/patches.ts';
 import { sha256, shortId } from '../../shape/release.ts';
 import { UsageError } from '../usage.ts';
 import { askForFiles } from './ask.ts';
@@ -43,7 +43,7 @@ export async function newPatch(
   wantedName: string,
 ): Promise<number> {
   const name = patchName(wantedName);
-  if (!/^\/[^\s:,\\]+\.py$/.test(target) || normalize(target) !== target) {
+  if (!targetForm.test(target) || !target.endsWith('.py') || normalize(target) !== target) {
     throw new UsageError(`${target}: name the absolute path of a Python file inside the image`);
   }
   const shape = patchedShape(folder, stack);
@@ -207,6 +207,11 @@ async function finish(work: Work, patches: PatchFolder): Promise<void> {
   }
   const content = patchFileOf({ target, base, patched: edited, notes });
   const { patch, faults = [] } = parsePatchFile(content);
+  if (faults.some((fault) => fault.name === 'encoding')) {
+    throw new Refusal(
+      `${join(place, basename(target))}: a changed line, or one beside it, is not UTF-8 in the image: a patch cannot carry it`,
+    );
+  }
   if (patch === undefined) {
     throw new Refusal(
       faults.map(({ limit, remedy }) => `${join(place, notesFile)}: ${limit}\n    ${remedy}`).join('\n'),
@@ -253,7 +258,7 @@ function readEdited({ target, place }: Work, base: Uint8Array): Buffer {
     throw new Refusal(`${path}: ${(error as Error).message}; to begin anew: rm -r ${place}`);
   }
   if (edited.equals(base)) throw new Refusal(`${path} is as the image has it: edit it first`);
-  if (edited.includes(0) || !isUtf8(edited)) {
+  if (edited.includes(0) || (isUtf8(base) && !isUtf8(edited))) {
     throw new Refusal(`${path} is no text: save it as UTF-8, without NUL`);
   }
   const plain = (content: Uint8Array) => Buffer.from(content).toString('latin1').replaceAll('\r\n', '\n');

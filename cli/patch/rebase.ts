@@ -113,18 +113,23 @@ function fatesOf(
   image: readonly ImageFile[],
 ): readonly Fate[] {
   const reached = new Map<string, Reached | { readonly waitsFor: string }>();
+  /** It may change any file. */
+  let unread: string | undefined;
   return patches.map((name): Fate => {
     const byHand = (text: string): Fate => ({ name, text, kind: 'by hand' });
     const content = files.get(name);
     if (content === undefined) {
       const isDraft = unknown.length > 0;
+      unread ??= name;
       return byHand(`${isDraft ? 'not supplied yet' : 'missing'}: put the diff into patches/`);
     }
     const { patch, faults = [] } = parsePatchFile(content);
-    if (patch === undefined)
+    if (patch === undefined) {
+      unread ??= name;
       return byHand(faults.map(({ limit, remedy }) => `${limit}\n${remedy}`).join('\n'));
+    }
     const { target } = patch.header;
-    if (recorded !== undefined && recorded.get(name) !== sha256(content)) {
+    if (recorded.get(name) !== sha256(content)) {
       reached.set(target, { waitsFor: name });
       return byHand(`not as patches/${patchHashesFile} records it: slot patch check says why`);
     }
@@ -138,6 +143,12 @@ function fatesOf(
       return byHand(start);
     }
     const judgement = judge(start.bytes, patch);
+    if (unread !== undefined && judgement.kind !== 'applies') {
+      reached.set(target, { waitsFor: unread });
+      return byHand(
+        `not tried: ${unread} comes before it and cannot be read, so it may change the same file`,
+      );
+    }
     const after = bytesAfter(start, judgement);
     reached.set(target, after === undefined ? { waitsFor: name } : { target: start.target, bytes: after });
     return fateOf(name, content, patch, start, judgement);
@@ -223,11 +234,11 @@ function fateOf(
   }
 }
 
-function placeText({ hunk, from, to }: Placed): string {
+function placeText({ hunk, from, to, below }: Placed): string {
   const offset = to - from;
   const lines = Math.abs(offset) === 1 ? '1 line' : `${Math.abs(offset)} lines`;
   const how = offset === 0 ? 'at its line' : `${lines} further ${offset > 0 ? 'down' : 'up'}`;
-  return `hunk ${hunk}: line ${to}, ${how}`;
+  return `hunk ${hunk}: line ${to}, ${how}${below === '' ? '' : `, below ${JSON.stringify(below)}`}`;
 }
 
 /** Shapes that name a rewritten patch and pin another image, on which it does not apply any more. */

@@ -27,11 +27,11 @@ function recordAll(folder: string, names: readonly string[]): number {
     ),
   );
   if (faults.length > 0) throw new Refusal(faults.join('\n'));
-  const changed = writes.filter(({ name, content }) => recorded?.get(name) !== sha256(content));
+  const changed = writes.filter(({ name, content }) => recorded.get(name) !== sha256(content));
   if (changed.length > 0) writePatches(folder, changed);
   for (const { name, content } of writes) {
     const isNew = changed.some((write) => write.name === name);
-    const was = recorded?.get(name);
+    const was = recorded.get(name);
     const before = was === undefined ? '' : `, before ${shortId(was)}…`;
     const text = isNew ? `is recorded: ${shortId(sha256(content))}…${before}` : 'is recorded as it is';
     process.stdout.write(`patches/${name} ${text}\n`);

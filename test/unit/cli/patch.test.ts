@@ -217,6 +217,7 @@ describe('slot patch check', () => {
       () => write('patches/one.patch', `Note: x\n${read('patches/one.patch')}`),
     ],
     ['must be recorded in patches/SHA256SUMS', () => write('patches/SHA256SUMS', '')],
+    ['must be recorded in patches/SHA256SUMS', () => rmSync(join(folder, 'patches/SHA256SUMS'))],
     ['must be a unified diff', () => write('patches/one.patch', 'Change line 3.\n')],
     ['is recorded in patches/SHA256SUMS and not there', () => rmSync(join(folder, 'patches/one.patch'))],
     ['missing: put the diff into patches/', () => rmSync(join(folder, 'patches/one.patch'))],
@@ -511,6 +512,19 @@ describe('slot patch rebase', () => {
     expect(laid()).toBe(unchanged);
   });
 
+  it.each([
+    ['is prose', () => write('patches/one.patch', 'prose\n')],
+    ['is not there', () => rmSync(join(folder, 'patches/one.patch'))],
+  ])('rewrites nothing behind a patch that %s: it may change the same file', async (_what, damage) => {
+    lay({ 'one.patch': patch(), 'two.patch': patch(changed, changed.replace('END = 1', 'END = 2')) });
+    damage();
+    imageHas({ [model]: original }, newDigest);
+    const two = read('patches/two.patch');
+    expect(await onNew(true)).toBe(1);
+    expect(said).toContain('two.patch: not tried: one.patch comes before it and cannot be read');
+    expect(read('patches/two.patch')).toBe(two);
+  });
+
   it('never accepts on the way what was changed since it was recorded', async () => {
     imageHas({ [model]: `# new\n${original}` }, newDigest);
     write('patches/one.patch', laid().replaceAll('return', 'renamed'));
@@ -569,6 +583,22 @@ describe('a hunk', () => {
     });
   });
 
+  it('is not called contained where its lines are those of another class, or stand twice', () => {
+    const twin = `class A:\n${method('x + 2')}`;
+    const base = `${twin}\n\nclass B:\n${method('x + 1')}`;
+    const lines =
+      '     def forward(self, x):\n         y = x\n-        return x + 1\n+        return x + 2\n';
+    const text = patch(base, base.replace('x + 1', 'x + 2')).toString();
+    const { patch: made } = parsePatchFile(
+      `${text.slice(0, text.indexOf('@@'))}@@ -8,3 +8,3 @@ class B:\n${lines}`,
+    );
+    expect(made && judge(Buffer.from(twin), made)).toMatchObject({ kind: 'conflicts' });
+    expect(made && judge(Buffer.from(`# new\n${base.replace('x + 1', 'x + 2')}`), made)).toMatchObject({
+      kind: 'conflicts',
+      reasons: ['hunk 1 is in the file already (line 3, 9)'],
+    });
+  });
+
   it('is not applied where what it makes is in the file as well', () => {
     expect(drift(`${original}${changed.slice(changed.indexOf('class B'))}`)).toMatchObject({
       kind: 'conflicts',
@@ -587,6 +617,19 @@ describe('record', () => {
     );
     expect(await record(folder, ['one.patch'])).toBe(0);
     expect(said).toContain('is recorded as it is');
+  });
+
+  it('does not take up what a killed call left, and loses no line of a damaged record', async () => {
+    lay({ 'one.patch': patch() });
+    write('patches/.one.patch.new', 'left by a killed rebase');
+    write('patches/one.patch', `Note: by hand\n${read('patches/one.patch')}`);
+    const text = read('patches/one.patch');
+    expect(await record(folder, ['one.patch'])).toBe(0);
+    expect(read('patches/one.patch')).toBe(text);
+    write('patches/SHA256SUMS', `<<<<<<< HEAD\n${read('patches/SHA256SUMS')}`);
+    const sums = read('patches/SHA256SUMS');
+    await expect(record(folder, ['one.patch'])).rejects.toThrow('patches/SHA256SUMS: line 1');
+    expect(read('patches/SHA256SUMS')).toBe(sums);
   });
 
   it('refuses prose, and a file that is not there', async () => {

@@ -14,7 +14,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Bytes that no reader may touch: other line ends, none at the end, what is no UTF-8. */
+/** Bytes that no reader may touch: other line ends, none at the end, what readers put for what they cannot read. */
 const lineBytes = fc
   .tuple(
     fc.constantFrom(
@@ -26,7 +26,7 @@ const lineBytes = fc
       '--- a',
       '+++ b',
       '@@ -1 +1 @@',
-      '\xff\xfe',
+      '\xc3\xa4\xef\xbf\xbd',
       '\t ',
     ),
     fc.constantFrom('\n', '\n', '\n', '\r\n', '\r\r\n', '\x00\n'),
@@ -69,7 +69,10 @@ describe('the exact applier', () => {
         const { bytes, fault } = applyExactly(before, diff);
         expect(fault).toBeUndefined();
         expect(Buffer.from(bytes ?? [])).toEqual(after);
-        expect(isContained(after, diff)).toBe(true);
+        // Of a hunk that leaves nothing, nothing can be seen.
+        expect(isContained(after, diff)).toBe(
+          diff.every(({ lines }) => lines.some(({ side }) => side !== 'old')),
+        );
       }),
       { numRuns: 60 },
     );
@@ -172,6 +175,11 @@ describe('a hunk that does not stand where it says', () => {
     expect(applyExactly(file, crlf).fault).toMatchObject({ name: 'line ends differ', line: 1 });
     const below = diff('@@ -20,0 +21 @@\n+more\n');
     expect(applyExactly(file, below).fault?.message).toContain('the file has 10 lines');
+  });
+
+  it('is not taken for contained where all that it does is to remove', () => {
+    const removal = diff('@@ -2 +1,0 @@\n-    def forward(self, x):\n');
+    expect(isContained(`# more\n${file}`, removal)).toBe(false);
   });
 
   it('is refused when the file ends otherwise than the hunk says', () => {

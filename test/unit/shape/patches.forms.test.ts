@@ -16,7 +16,7 @@ const hunk = '@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n';
 const git = `diff --git a/${path} b/${path}\nindex 1234567..89abcde 100644\n`;
 const names = `--- a/${path}\n+++ b/${path}\n`;
 
-const faultsOf = (text: string): readonly string[] =>
+const faultsOf = (text: string | Uint8Array): readonly string[] =>
   (parsePatchFile(text).faults ?? []).map(({ name }) => name);
 
 const accepted: Readonly<Record<string, string>> = {
@@ -42,10 +42,11 @@ ${git}${names}${hunk}--
   'a hunk with the name of its function': header + names + hunk.replace('@@\n', '@@ def f():\n'),
   'a blank line that lost its blank': `${header}${names}@@ -1,2 +1,2 @@\n\n-two\n+2\n`,
   'no line end at the end': `${header}${names}@@ -1 +1 @@\n-one\n\\ No newline at end of file\n+1\n\\ No newline at end of file\n`,
+  'text with what readers put for other encodings': header + names + hunk.replace(' three', ' x == "\ufffd"'),
   'prose below': `${header}${names}${hunk}\nThat was it.\n`,
 };
 
-const refused: Readonly<Record<string, readonly [name: string, text: string]>> = {
+const refused: Readonly<Record<string, readonly [name: string, text: string | Uint8Array]>> = {
   nothing: ['header', ''],
   'prose alone': ['no diff', `${header}Make the function faster.\n`],
   'prose with pseudo-hunks': ['pseudo-hunk', `${header}${names}@@ in forward() @@\n- two\n+ 2\n`],
@@ -140,7 +141,17 @@ const refused: Readonly<Record<string, readonly [name: string, text: string]>> =
   'CRLF in all lines': ['line ends', (header + names + hunk).replaceAll('\n', '\r\n')],
   'CRLF in the diff': ['line ends', header + (names + hunk).replaceAll('\n', '\r\n')],
   'a byte order mark': ['byte order mark', `\ufeff${header}${names}${hunk}`],
-  'another encoding': ['encoding', header + names + hunk.replace(' three', ' thr\ufffde')],
+  'another encoding': [
+    'encoding',
+    Buffer.from(header + names + hunk.replace(' three', ' tr\xe8s'), 'latin1'),
+  ],
+  'a marker that would not be seen': ['header', `marker: x == 1\n${header}${names}${hunk}`],
+  'a key with a blank': ['header', `Marker : x == 1\n${header}${names}${hunk}`],
+  'an indented key': ['header', `  Supersedes: 01.patch\n${header}${names}${hunk}`],
+  'two names in one line': ['header', `Supersedes: 01.patch, 02.patch\n${header}${names}${hunk}`],
+  'a name that no shape writes': ['header', `Supersedes: patches/01.patch\n${header}${names}${hunk}`],
+  'a superseded nothing': ['header', `Supersedes:\n${header}${names}${hunk}`],
+  'a Target that no diff names plainly': ['header', (header + names + hunk).replaceAll('kv.py', 'kä.py')],
   'no Target': ['header', header.replace(/^Target.*\n/m, '') + names + hunk],
   'a Target below the diff': [
     'header',

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, posix } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
 import { plannedShape } from '../../../components/planned-shape.ts';
@@ -68,6 +68,24 @@ describe('what is recorded of patch files', () => {
     expect(problemsOf(['01.patch'], texts, new Map())[0]).toContain('must be recorded in patches/SHA256SUMS');
   });
 
+  it.each([
+    ['CRLF', `${'a'.repeat(64)}  01.patch\r\n`, /line 1: must have a plain line end/],
+    ['a merge', `${'a'.repeat(64)}  01.patch\n<<<<<<< HEAD\n`, /line 2: must be a hash and a plain path/],
+    ['a short hash', `${'a'.repeat(63)}  01.patch\n`, /line 1: must be a hash/],
+    ['capitals', `${'A'.repeat(64)}  01.patch\n`, /line 1: must be a hash/],
+    ['another path', `${'a'.repeat(64)}  ./01.patch\n`, /line 1: must be a hash and a plain path/],
+    ['a name twice', `${'a'.repeat(64)}  01.patch\n${'b'.repeat(64)}  01.patch\n`, /line 2: .* once/],
+  ])('is refused when it was damaged: %s', (_what, text, reason) => {
+    expect(() => parsePatchHashes(text)).toThrow(reason);
+  });
+
+  it('says what is wrong with a patch of another encoding, and takes text that only looks so', () => {
+    const read = `${texts.get('01.patch')}\ufffd\n`;
+    const among = new Map(texts).set('01.patch', read);
+    expect(problemsOf(['01.patch'], among)[0]).toContain('must be UTF-8');
+    expect(problemsOf(['01.patch'], among, new Map([['01.patch', sha256(read)]]))).toEqual([]);
+  });
+
   it('is what sha256sum writes and checks', () => {
     const folder = mkdtempSync(join(tmpdir(), 'patch-hashes-'));
     try {
@@ -85,7 +103,9 @@ describe('what is recorded of patch files', () => {
   });
 
   it('is read as it is written, whatever the names are', () => {
-    const name = fc.stringMatching(/^[\w.-]+(\/[\w. -]*[\w.-])*$/).filter((text) => text !== '');
+    const name = fc
+      .stringMatching(/^[\w.-]+(\/[\w. -]*[\w.-])*$/)
+      .filter((text) => text !== '' && posix.normalize(text) === text);
     const hash = fc.string().map((text) => sha256(text));
     fc.assert(
       fc.property(fc.array(fc.tuple(name, hash)), (entries) => {
