@@ -197,6 +197,20 @@ describe('a patch is refused before anything is stopped', () => {
     expect(output).toMatch(/moved\.patch: .*moved to \S+\/vllm\/v1\/worker\/gpu\/gpu_worker\.py/);
   });
 
+  it('and what a killed preview left mounted of an image is let go of by the next', async () => {
+    const wanted = await release({ '1.patch': await markedPatch(model, 'killed') });
+    const mounts = () => host.root('podman image mount');
+    const notes = '/run/slot-image-mounts';
+    // No process has such a number.
+    await host.root(`podman image mount ${wanted.image} && printf %s ${wanted.image} >${notes}/4194305`);
+    expect(await mounts()).not.toBe('');
+    const input = JSON.stringify({ service: wanted.service, release: wanted });
+    const { exitCode, stderr } = await stage.lab.ssh('slot inspect', { root: true, input });
+    expect(exitCode, stderr).toBe(0);
+    expect(await mounts()).toBe('');
+    expect(await host.root(`ls ${notes}`)).toBe('');
+  });
+
   it('when the file belongs to another Python of the image', async () => {
     const folder = SITE_PACKAGES.replace('3.13', '3.12');
     const text = await patch(model, (before) => marked(before, 'patch'), [], folder);
