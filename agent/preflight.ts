@@ -1,5 +1,6 @@
 import type { Finding } from '../shape/inspection.ts';
 import { namesOf } from '../shape/names.ts';
+import { sizeText } from '../shape/memory/amounts.ts';
 import type { PayloadFacts } from '../shape/payload-facts.ts';
 import { treesOf } from '../shape/payload-seals.ts';
 import { type Release, releaseIdOf } from '../shape/release.ts';
@@ -133,7 +134,7 @@ const checks: Readonly<Record<string, PreflightCheck>> = {
       const result = await outside.run('df', ['--output=avail', '--block-size=1', folder]);
       const available = Number(result.stdout.trim().split('\n').pop());
       if (result.exitCode === 0 && available < needed) {
-        throw new Error(`${folder} has ${available} bytes free, ${needed} are needed; make room`);
+        throw new Error(`${folder} has ${sizeText(available)} free, ${sizeText(needed)} are needed; make room`);
       }
     }
     return 'at least 1 GiB free for state, containers and logs';
@@ -190,13 +191,13 @@ const checks: Readonly<Record<string, PreflightCheck>> = {
         `locked memory reaches a container as ${soft} (hard ${hard}), the shape asks for ${wanted}`,
       );
     }
-    return `locked memory ${wanted} reaches a container`;
+    return `locked memory ${release.memlock === 'infinity' ? wanted : sizeText(release.memlock)} reaches a container`;
   },
 
   'memory forecast': async ({ outside, service, progress, release }) => {
     const { ControlGroup } = await engineUnit(outside, service);
     const { afterStopBytes: forecast } = await hostMemory(outside, ControlGroup, release.gpus);
-    const text = `${forecast} bytes available after the stop, the gate is ${release.memoryGateBytes}`;
+    const text = `${sizeText(forecast)} available after the stop, the gate is ${sizeText(release.memoryGateBytes)}`;
     // Memory pinned for the GPU is charged to nobody: only the gate after the stop may refuse.
     if (forecast < release.memoryGateBytes) await progress.say(`warning: ${text}`);
     return text;

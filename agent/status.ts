@@ -22,7 +22,7 @@ export function statusText(inspection: Inspection): string {
   } else if (transaction?.outcome !== undefined) {
     const { kind, shape, endedAt, stage, message } = transaction.outcome;
     const where = stage === undefined ? '' : ` at ${stage}`;
-    lines.push(`  last: ${shape} ${kind}${where}, ${endedAt}: ${message.split('\n', 1)[0]}`);
+    lines.push(`  last: ${shape} ${kind}${where}, ${endedAt}: ${message.replaceAll('\n', '\n    ')}`);
   }
   lines.push(...inspection.findings.map(({ severity, message }) => `  ${severity}: ${message}`));
   return `${lines.join('\n')}\n`;

@@ -66,7 +66,7 @@ const commands: Readonly<Record<string, Command>> = {
   },
   'payload verify': {
     operands: '<stack>',
-    summary: "compares every byte of a shape's payload on its host with payloads/",
+    summary: "compares a shape's payload on its host with payloads/; reads what changed since it was read last",
     least: 1,
     most: 1,
     run: async ({ folder, operands: [stack = ''] }) => (await import('./payload.ts')).verify(folder, stack),
@@ -168,18 +168,19 @@ function options(words: readonly string[]) {
 }
 
 async function unknownCommand(words: readonly string[]): Promise<UsageError> {
-  const { distance } = await import('fastest-levenshtein');
   const [first = '', second] = words;
+  const { distance } = await import('fastest-levenshtein');
   const farness = (name: string): number => {
     const [word = '', ...more] = name.split(' ');
     return (
       distance(first, word) + (more.length > 0 && second !== undefined ? distance(second, more.join(' ')) : 0)
     );
   };
-  const [nearest] = Object.keys(commands).sort((a, b) => farness(a) - farness(b));
-  return new UsageError(
-    `unknown command "${words.join(' ')}": did you mean "${nearest}"? slot --help lists all`,
-  );
+  const all = Object.keys(commands);
+  const group = all.filter((name) => name.startsWith(`${first} `));
+  const [nearest] = (group.length > 0 ? group : all).sort((a, b) => farness(a) - farness(b));
+  const others = group.length > 1 ? `there are ${group.join(', ')}` : 'slot --help lists all';
+  return new UsageError(`unknown command "${words.join(' ')}": did you mean "${nearest}"? ${others}`);
 }
 
 function help(): string {

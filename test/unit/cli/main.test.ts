@@ -79,6 +79,8 @@ describe('the command line', () => {
     [['release', 'forgiv', 'abc'], 'did you mean "release forgive"'],
     [['release'], 'did you mean "release forgive"'],
     [['image', 'lern', 'a'], 'did you mean "image learn"'],
+    [['payload'], 'there are payload seal, payload import, payload verify'],
+    [['patch', 'status'], 'there are patch check, '],
     [['preflight'], 'usage: slot preflight <stack>'],
     [['preflight', 'a', 'b'], 'usage: slot preflight <stack>'],
     [['plan', 'a', '--json'], 'slot plan has no --json'],
