@@ -1,6 +1,6 @@
 import type { Finding } from '../shape/inspection.ts';
-import { namesOf } from '../shape/names.ts';
 import { sizeText } from '../shape/memory/amounts.ts';
+import { namesOf } from '../shape/names.ts';
 import type { PayloadFacts } from '../shape/payload-facts.ts';
 import { treesOf } from '../shape/payload-seals.ts';
 import { type Release, releaseIdOf } from '../shape/release.ts';
@@ -134,7 +134,9 @@ const checks: Readonly<Record<string, PreflightCheck>> = {
       const result = await outside.run('df', ['--output=avail', '--block-size=1', folder]);
       const available = Number(result.stdout.trim().split('\n').pop());
       if (result.exitCode === 0 && available < needed) {
-        throw new Error(`${folder} has ${sizeText(available)} free, ${sizeText(needed)} are needed; make room`);
+        throw new Error(
+          `${folder} has ${sizeText(available)} free, ${sizeText(needed)} are needed; make room`,
+        );
       }
     }
     return 'at least 1 GiB free for state, containers and logs';

@@ -66,7 +66,8 @@ const commands: Readonly<Record<string, Command>> = {
   },
   'payload verify': {
     operands: '<stack>',
-    summary: "compares a shape's payload on its host with payloads/; reads what changed since it was read last",
+    summary:
+      "compares a shape's payload on its host with payloads/; reads what changed since it was read last",
     least: 1,
     most: 1,
     run: async ({ folder, operands: [stack = ''] }) => (await import('./payload.ts')).verify(folder, stack),
