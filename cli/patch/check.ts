@@ -33,7 +33,12 @@ export async function check(folder: string, stacks: readonly string[]): Promise<
   if (wanted.length === 0) throw new UsageError(`${folder}: no file Pulumi.<stack>.yaml has slot:shape`);
   const patches = readPatchFolder(folder);
   const shapes: PatchedShape[] = [];
-  let faults = 0;
+  let [faults, open] = [0, 0];
+  const tell = (title: string, verdicts: readonly Verdict[]): void => {
+    print(title, verdicts);
+    faults += verdicts.filter(({ state }) => state === 'FAULT').length;
+    open += verdicts.filter(({ state }) => state === 'open').length;
+  };
   for (const stack of wanted) {
     try {
       shapes.push(patchedShape(folder, stack));
@@ -49,7 +54,7 @@ export async function check(folder: string, stacks: readonly string[]): Promise<
   for (const shape of patched) {
     const image = seen.get(shape) ?? { unseen: 'its host was not asked' };
     const files = 'unseen' in image ? undefined : image;
-    faults += tell(
+    tell(
       shape.isImageKnown ? `${shape.stack}: ${shape.image}` : shape.stack,
       judgeShape(shape, patches, files),
     );
@@ -57,24 +62,22 @@ export async function check(folder: string, stacks: readonly string[]): Promise<
   }
   if (stacks.length === 0) {
     const named = new Set(shapes.flatMap((shape) => shape.patches));
-    faults += tell('patches/', judgeFolder(patches, named));
+    tell('patches/', judgeFolder(patches, named));
     const without = shapes.filter((shape) => shape.patches.length === 0).map(({ stack }) => stack);
     if (without.length > 0) process.stdout.write(`without patches: ${without.join(', ')}\n`);
   }
   for (const line of unseen) process.stdout.write(`${line}\n`);
-  process.stdout.write(
-    faults === 0 ? 'no fault found\n' : `${faults} ${faults === 1 ? 'fault' : 'faults'}\n`,
-  );
+  const found = faults === 0 ? 'no fault found' : `${faults} ${faults === 1 ? 'fault' : 'faults'}`;
+  const left = open === 0 ? '' : `; not checked to the end: ${open}, marked open`;
+  process.stdout.write(`${found}${left}\n`);
   return faults === 0 ? 0 : 1;
 }
 
-/** Prints verdicts; how many of them are faults. */
-function tell(title: string, verdicts: readonly Verdict[]): number {
+function print(title: string, verdicts: readonly Verdict[]): void {
   if (verdicts.length > 0) process.stdout.write(`${title}\n`);
   for (const { patch, text, state } of verdicts) {
     process.stdout.write(`  ${state.padEnd(5)} ${patch}: ${text.replaceAll('\n', '\n        ')}\n`);
   }
-  return verdicts.filter(({ state }) => state === 'FAULT').length;
 }
 
 /** The files of an image, or why they are not known. */

@@ -102,7 +102,7 @@ async function begin(work: Work, patches: PatchFolder): Promise<void> {
     [
       `${target} ${origin}: sha256 ${sha256(base)}`,
       `1. edit ${join(place, basename(target))}`,
-      `2. say why in ${join(place, notesFile)}`,
+      `2. say why in ${join(place, notesFile)}, in your own words`,
       `3. run the same command again: it writes patches/${name}`,
       `To give it up: rm -r ${place}`,
       '',
@@ -131,8 +131,8 @@ function layOut(place: string, base: Uint8Array, begun: Begun): void {
 }
 
 const emptyNotes = `Why: 
-# Lines with # and lines without a value are left out. "Why" is needed: what fails without the patch, and where that
-# was measured.
+# What fails without the patch, and where that was measured: in as many lines as it takes, "Why:" or not. Lines with #
+# and lines without a value are left out.
 # Marker: a Python expression that holds in the patched module and not in the image's, e.g. PATCHED == 1. It is asked
 # of the module that the running engine imports.
 Marker: 
@@ -285,9 +285,9 @@ function notesIn(place: string): readonly string[] {
     .split(/\r?\n/)
     .map((line) => line.trimEnd())
     .filter((line) => line !== '' && !line.startsWith('#') && !/^(?:Why|Marker|Supersedes):$/.test(line));
-  if (!lines.some((line) => /^Why:\s*\S/.test(line))) {
+  if (lines.every((line) => /^(?:Marker|Supersedes):/.test(line))) {
     throw new Refusal(
-      `${path}: "Why:" says nothing yet: what fails without the patch, and where that was measured`,
+      `${path} does not say why yet: what fails without the patch, and where that was measured`,
     );
   }
   return lines;

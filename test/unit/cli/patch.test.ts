@@ -288,6 +288,13 @@ describe('slot patch new', () => {
   };
   const nothingWritten = () => expect(existsSync(join(folder, 'patches'))).toBe(false);
 
+  it('takes plain text for why', async () => {
+    await begin();
+    edit(changed, 'Measured reserve of 2026-11-29.\n');
+    expect(await begin()).toBe(0);
+    expect(read('patches/fix-01.patch')).toContain('Measured reserve of 2026-11-29.\n');
+  });
+
   it('lays out a copy, and the same command after the edit writes and records the patch', async () => {
     expect(await begin()).toBe(0);
     expect(read(`${place}/model.py`)).toBe(original);
@@ -375,7 +382,8 @@ describe('slot patch new', () => {
       undefined,
     ],
     ['no Python that compiles', changed.replace('return x + 2', 'return x +'), undefined],
-    ['"Why:" says nothing yet', changed, 'Why: \n# Why: x\n'],
+    ['does not say why yet', changed, 'Why: \n# Why: x\n'],
+    ['does not say why yet', changed, 'Marker: END == 1\n'],
     ['about.txt', changed, 'Why: x\nMarker: 1\nMarker: 2\n'],
   ])('writes nothing where the edit is %s', async (text, edited, why) => {
     await begin();
