@@ -242,6 +242,7 @@ describe('slot patch check', () => {
     if (answer === undefined) host.images = {};
     expect(await check(folder, [])).toBe(0);
     expect(said).toContain('open  one.patch: well-formed');
+    expect(said).toContain('not checked to the end: 1, marked open');
     expect(said).toContain('glm-w4a16 was not checked against its image');
     expect(said).toContain(text);
   });
