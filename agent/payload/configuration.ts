@@ -50,7 +50,8 @@ function quantizationIn(config: unknown): PayloadFacts['quantization'] {
   const method = textIn(at(config, ['quant_method']));
   if (method === null) return null;
   return {
-    method,
+    // As vLLM takes it.
+    method: method.toLowerCase(),
     bits: countIn(at(config, ['bits'])),
     groupSize: countIn(at(config, ['group_size'])),
     packing: textIn(at(config, ['packing_format'])),

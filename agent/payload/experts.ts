@@ -13,6 +13,9 @@ export interface CountedExperts {
   readonly fused: boolean;
 }
 
+/** Longer ones are no model's, and take the pattern a time that grows with their square. */
+const longestName = 1000;
+
 /** Up to the number in `….layers.3.mlp.experts.17.up_proj.qweight`; `….layers.3.mlp.experts.up_proj` holds all experts. */
 const expertTensor = /^(.*?)\blayers\.(\d+)\.(?:.+\.)?experts\./;
 
@@ -69,7 +72,7 @@ export class ExpertCounter {
 
   /** Whether it is an expert's. */
   #enterLayer(name: string): boolean {
-    if (!name.includes('experts.')) return false;
+    if (name.length > longestName || !name.includes('experts.')) return false;
     const [prefix, before = '', layer = ''] = expertTensor.exec(name) ?? [];
     if (prefix === undefined || /(?:^|\.)mtp\b/.test(before)) return false;
     if (this.#layers !== null && Number(layer) >= this.#layers) return false;

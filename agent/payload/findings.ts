@@ -40,12 +40,12 @@ export class Findings {
     else this.#found.push(finding);
   }
 
-  /** What the look gives; undefined where it fails, which is a finding whatever the reason. */
+  /** What the look gives; undefined where it fails: what cannot be looked at, whatever the reason, is not vouched for. */
   async attempt<T>(look: () => Promise<T>): Promise<T | undefined> {
     try {
       return await look();
     } catch (error) {
-      this.add(error instanceof PayloadFault ? error.severity : 'warn', (error as Error).message);
+      this.add(error instanceof PayloadFault ? error.severity : 'refuse', (error as Error).message);
       return undefined;
     }
   }

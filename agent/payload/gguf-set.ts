@@ -7,7 +7,8 @@ import { counted, listed, shown } from './wording.ts';
 
 export interface GgufSet {
   readonly files: readonly string[];
-  readonly tensors: number;
+  /** Undefined: not all parts were looked at. */
+  readonly tensors: number | undefined;
   readonly bytes: number;
   /** Of the part that the engine is pointed at. */
   readonly first: GgufHeader | undefined;
@@ -56,7 +57,7 @@ export async function ggufSet(
   const first = await findings.attempt(() => ggufHeader(folder, entry));
   const single = {
     files: [entry],
-    tensors: first?.tensors ?? 0,
+    tensors: first?.tensors,
     bytes: folder.entries.get(entry)?.bytes ?? 0,
     first,
   };
@@ -108,14 +109,16 @@ async function splitSet(
   let tensors = 0;
   let bytes = 0;
   let whole = missing.length === 0;
+  let areAllRead = true;
   let first = entryHeader;
   for (const [index, name] of parts.entries()) {
     const entryOf = folder.entries.get(name);
     if (entryOf === undefined || entryOf.kind === 'absent') continue;
     const header = await partHeader(folder, name, name === entry ? entryHeader : undefined, findings);
-    if (header === 'over') return { files: parts, tensors, bytes, first };
+    if (header === 'over') return { files: parts, tensors: undefined, bytes, first };
     if (header === undefined) {
       whole = false;
+      areAllRead = false;
       continue;
     }
     if (index === 0) first = header;
@@ -135,7 +138,7 @@ async function splitSet(
       `${shown(firstPart)} counts ${counted(first.splitTensors, 'tensor')} in all parts, and they hold ${tensors}`,
     );
   }
-  return { files: parts, tensors, bytes, first };
+  return { files: parts, tensors: areAllRead ? tensors : undefined, bytes, first };
 }
 
 async function partHeader(

@@ -88,12 +88,6 @@ export async function ggufHeader(folder: PayloadFolder, name: string): Promise<G
     const { bytes, fileBytes } = await folder.part(name, 0, Math.min(step, folder.extent.headerBytes));
     const header = headerIn(shown(name), bytes, fileBytes);
     if (header !== undefined) return header;
-    if (bytes.length === fileBytes) {
-      throw new PayloadFault(
-        'refuse',
-        `${shown(name)} is cut: it ends within its header, after ${counted(fileBytes, 'byte')}`,
-      );
-    }
   }
   const { headerBytes, name: look, beyond } = folder.extent;
   const most = Math.min(stepBytes.at(-1) ?? 0, headerBytes);
@@ -116,7 +110,7 @@ function headerIn(name: string, bytes: Buffer, fileBytes: number): GgufHeader | 
         : `is no GGUF file: it begins with ${shown(JSON.stringify(magic))}`,
     );
   }
-  const input = new Input(bytes);
+  const input = new Input(bytes, fileBytes);
   try {
     input.skip(4);
     const version = input.u32();
@@ -149,6 +143,8 @@ function headerIn(name: string, bytes: Buffer, fileBytes: number): GgufHeader | 
     };
   } catch (error) {
     if (error === pastEnd) return undefined;
+    if (error === pastFile)
+      throw refuse(`is cut: it ends within its header, after ${counted(fileBytes, 'byte')}`);
     if (error instanceof RangeError) throw refuse(`has a header that cannot be: ${error.message}`);
     throw error;
   }
@@ -208,6 +204,7 @@ function checkEnd(
   }: { readonly start: number; readonly alignment: number; readonly fileBytes: number },
   refuse: Refuse,
 ): void {
+  const areKnown = tensors.every(({ bytes }) => bytes !== undefined);
   let end = 0;
   for (const { name, offset, bytes } of tensors.toSorted((a, b) => a.offset - b.offset)) {
     if (offset < end)
@@ -215,13 +212,17 @@ function checkEnd(
         `lets ${shown(name)} and the tensor before it overlap by ${counted(end - offset, 'byte')}`,
       );
     if (offset % alignment !== 0) throw refuse(`puts ${shown(name)} where no tensor may begin`);
+    // llama.cpp adds them up and refuses what lies elsewhere.
+    const gap = offset - aligned(end, alignment);
+    if (gap > 0 && areKnown)
+      throw refuse(`leaves ${counted(gap, 'byte')} before ${shown(name)} that no tensor has`);
     end = offset + (bytes ?? 0);
   }
   const needed = start + end;
   if (tensors.length > 0 && fileBytes < needed)
     throw refuse(`is cut: ${counted(needed - fileBytes, 'byte')} of ${needed} are missing at its end`);
   const most = aligned(needed, alignment);
-  if (fileBytes > most && tensors.every(({ bytes }) => bytes !== undefined)) {
+  if (fileBytes > most && areKnown) {
     throw refuse(
       `has ${counted(fileBytes - most, 'byte')} more than its header describes, as files that were joined with cat`,
     );
@@ -234,19 +235,23 @@ function aligned(bytes: number, alignment: number): number {
 
 /** Thrown where a value goes on behind the bytes that were read. */
 const pastEnd = new Error('past the end');
+/** The same behind the end of the file itself. */
+const pastFile = new Error('past the end of the file');
 
 /** Values one after the other, little-endian. */
 class Input {
   at = 0;
   readonly #bytes: Buffer;
+  readonly #fileBytes: number;
 
-  constructor(bytes: Buffer) {
+  constructor(bytes: Buffer, fileBytes: number) {
     this.#bytes = bytes;
+    this.#fileBytes = fileBytes;
   }
 
   skip(bytes: number): void {
     this.at += bytes;
-    if (this.at > this.#bytes.length) throw pastEnd;
+    if (this.at > this.#bytes.length) throw this.at > this.#fileBytes ? pastFile : pastEnd;
   }
 
   u32(): number {

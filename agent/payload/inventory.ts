@@ -124,8 +124,7 @@ async function inventoryOfFolder(
     entry === undefined
       ? await inventoryOfSafetensors(folder, release, part, findings)
       : await inventoryOfGguf(folder, release, part, entry, findings);
-  if (result.contents !== undefined && part.expected !== undefined)
-    compareWithRecord(result.contents, part.expected, findings);
+  checkContents(result.contents, part, findings);
   for (const [name, { bytes }] of Object.entries(part.expected?.files ?? {})) {
     compareFile(name, await bytesOf(look, `${base}/${name}`), bytes, findings);
   }
@@ -140,6 +139,21 @@ async function inventoryOfFolder(
       `${listed(unfinished)}: ${unfinished.length === 1 ? 'it is' : 'they are'} what an unfinished download leaves`,
     );
   return result;
+}
+
+function checkContents(
+  contents: Contents | undefined,
+  { role, expected = {} }: Part,
+  findings: Findings,
+): void {
+  if (contents !== undefined) {
+    if (contents.tensors === 0 && !findings.refuses)
+      findings.add('refuse', 'its files describe no tensor at all');
+    compareWithRecord(contents, expected, findings);
+  } else if (!findings.refuses && Object.keys(expected).some((key) => key !== 'files')) {
+    const what = role === 'mount' ? 'it holds no weights' : 'its weights are none';
+    findings.add('refuse', `${what} that can be counted, and the shape says how many it expects`);
+  }
 }
 
 /** The folder of the weights in the container, and the file in it that the engine is pointed at. */

@@ -19,6 +19,16 @@ const tokenizers: readonly (readonly string[])[] = [
 
 const templates = ['chat_template.jinja', 'chat_template.json'];
 
+/** Read if they are there; a damaged one ends the engine's start. */
+const settingsFiles = [
+  'generation_config.json',
+  'preprocessor_config.json',
+  'processor_config.json',
+  'video_preprocessor_config.json',
+  'special_tokens_map.json',
+  'added_tokens.json',
+];
+
 /** Models to which vLLM gives a template of its own: vllm/transformers_utils/chat_templates/registry.py. */
 const modelsWithTemplate =
   /^(?:blip-2|chameleon|clip|colpali|deepseek_ocr2?|unlimited-ocr|deepseek_vl_v2|minicpmv|minicpmv4_6|paligemma|rwkv7|siglip2?)$/;
@@ -46,6 +56,7 @@ export async function checkModelFiles(
   const settings = entries.has('tokenizer_config.json')
     ? await findings.attempt(() => jsonOf(folder, 'tokenizer_config.json', folder.extent.configBytes))
     : {};
+  for (const name of settingsFiles) await findings.attempt(() => checkText(folder, name));
   const file = templates.find((name) => entries.has(name));
   if (file !== undefined) await findings.attempt(() => checkText(folder, file));
   const ofMode = words?.value('--tokenizer-mode') ?? 'auto';

@@ -18,24 +18,67 @@ export async function jsonOf(folder: PayloadFolder, name: string, limit: number)
       `${shown(name)} has ${counted(part.fileBytes, 'byte')}, more than ${look} reads`,
     );
   }
-  const document = objectIn(shown(name), part.bytes);
+  const document = objectIn(shown(name), part.bytes, pythonJson);
   const complaint = serverComplaintIn(document);
   if (complaint !== undefined) throw new PayloadFault('refuse', `${shown(name)} is ${complaint}`);
   return document;
 }
 
-/** @throws PayloadFault where the bytes are no JSON object; it says what they are instead, if that can be seen */
-export function objectIn(what: string, bytes: Buffer): JsonObject {
+/**
+ * @param parse of the text; strict JSON unless given
+ * @throws PayloadFault where the bytes are no JSON object; it says what they are instead, if that can be seen
+ */
+export function objectIn(
+  what: string,
+  bytes: Buffer,
+  parse: (text: string) => unknown = JSON.parse,
+): JsonObject {
   const impostor = impostorIn(bytes, 'JSON');
   if (impostor !== undefined) throw new PayloadFault('refuse', `${what} is ${impostor}`);
+  if (bytes.toString('latin1', 0, 3) === '\xef\xbb\xbf') {
+    throw new PayloadFault(
+      'refuse',
+      `${what} begins with a byte order mark, which no engine reads: save it without`,
+    );
+  }
+  if (isDense(bytes)) throw new PayloadFault('refuse', `${what} is no JSON of a model: it is all brackets`);
   let parsed: unknown;
   try {
-    parsed = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+    parsed = parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
   } catch {
     throw new PayloadFault('refuse', `${what} is no JSON`);
   }
   if (parsed !== null && typeof parsed === 'object' && !Array.isArray(parsed)) return parsed as JsonObject;
   throw new PayloadFault('refuse', `${what} is no JSON object`);
+}
+
+/** Python writes and reads numbers that JSON has not: configurations of state space models say `[0.0, Infinity]`. */
+function pythonJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    const words = /"(?:[^"\\]|\\.)*"|-?\bInfinity\b|\bNaN\b/g;
+    return JSON.parse(text.replaceAll(words, (word) => (word.startsWith('"') ? word : 'null')));
+  }
+}
+
+/** A document of fewer bytes may be what it likes: parsed, it is not large. */
+const looseBytes = 2 ** 20;
+
+/** Of a value in brackets: the shortest description of a tensor has three such values in 51 bytes. */
+const leastBytesEach = 16;
+
+/** Whether it would take a hundred times its own size when it is parsed. */
+function isDense(bytes: Buffer): boolean {
+  if (bytes.length < looseBytes) return false;
+  let left = bytes.length / leastBytesEach;
+  for (const opening of ['[', '{']) {
+    for (let at = bytes.indexOf(opening); at !== -1; at = bytes.indexOf(opening, at + 1)) {
+      left -= 1;
+      if (left < 0) return true;
+    }
+  }
+  return false;
 }
 
 const begins: readonly (readonly [begin: RegExp, what: string])[] = [

@@ -13,8 +13,8 @@ import { missingSiblings, shardNameOf } from './shard-names.ts';
 import { counted, listed, shown } from './wording.ts';
 
 export interface TensorSet {
-  /** Of the index, without one of the files. */
-  readonly tensors: number;
+  /** Of the index, without one of the files; undefined: not all files were looked at. */
+  readonly tensors: number | undefined;
   /** Files of the numbered set, or the one file that is all. */
   readonly shards: readonly string[];
   readonly extraFiles: readonly string[];
@@ -46,7 +46,7 @@ export async function safetensorsSet(
       ? new FilesAlone(files, see)
       : await findings.attempt(async () => new FilesByIndex(index, await weightMapOf(folder, index), see));
   if (comparison === undefined) return undefined;
-  await readHeaders(folder, files, findings, comparison);
+  const areAllRead = await readHeaders(folder, files, findings, comparison);
 
   const members = comparison.members(findings);
   if (members.length === 0 || !areThere(folder, files, members, index, findings)) return undefined;
@@ -58,7 +58,7 @@ export async function safetensorsSet(
     tellUnnamed(files, members, index, (file) => comparison.repeatedBy(file, places), findings);
   const shards = members.filter((name) => shardNameOf(name) !== undefined);
   return {
-    tensors: comparison.tensors,
+    tensors: index !== undefined || areAllRead ? comparison.tensors : undefined,
     shards: shards.length === 0 ? members : shards,
     extraFiles: files.filter((name) =>
       shards.length === 0 ? !members.includes(name) : shardNameOf(name) === undefined,
@@ -86,12 +86,13 @@ async function weightMapOf(folder: PayloadFolder, index: string): Promise<Weight
 /** Headers that are read while another is parsed: each takes several steps, of which one is done between two parsings. */
 const readAhead = 6;
 
+/** Whether each was read. */
 async function readHeaders(
   folder: PayloadFolder,
   files: readonly string[],
   findings: Findings,
   comparison: Comparison,
-): Promise<void> {
+): Promise<boolean> {
   const { entries, extent } = folder;
   const readable = files.filter((file) => {
     const kind = entries.get(file)?.kind ?? 'absent';
@@ -102,6 +103,7 @@ async function readHeaders(
   });
   const readings: Promise<HeaderBytes>[] = [];
   let headerBytes = 0;
+  let areAllRead = readable.length === files.length;
   for (const [place, file] of readable.entries()) {
     for (const ahead of readable.slice(readings.length, place + readAhead)) {
       const reading = readHeader(folder, ahead);
@@ -119,7 +121,7 @@ async function readHeaders(
           extent.beyond,
           `${shown(file)} and what follows was not looked at: the headers have more than the ${most} that ${extent.name} reads`,
         );
-        return;
+        return false;
       }
       const header = safetensorsHeader(file, bytes);
       comparison.add(file, header);
@@ -128,9 +130,11 @@ async function readHeaders(
       if (!(error instanceof PayloadFault)) throw error;
       findings.add(error.severity, error.message);
       // The same would be said of every further file.
-      if (error instanceof LookIsOver) return;
+      if (error instanceof LookIsOver) return false;
+      areAllRead &&= comparison.knows(file);
     }
   }
+  return areAllRead;
 }
 
 /** Whether there is anything to hold against each other. */
@@ -145,7 +149,8 @@ function areThere(
     ...new Set([...members.filter((name) => !entries.has(name)), ...missingSiblings(members)]),
   ].sort();
   if (missing.length === 0) return true;
-  const unnamed = files.filter((name) => !members.includes(name));
+  const named = new Set(members);
+  const unnamed = files.filter((name) => !named.has(name));
   if (index !== undefined && missing.length >= members.length && unnamed.length > 0) {
     findings.add(
       'refuse',
@@ -206,10 +211,11 @@ function tellUnnamed(
   repeatedBy: (file: string) => number,
   findings: Findings,
 ): void {
-  const unnamed = files.filter((name) => !members.includes(name));
+  const named = new Set(members);
+  const unnamed = files.filter((name) => !named.has(name));
   if (unnamed.length === 0) return;
-  const sets = members.map((name) => shardNameOf(name)?.set);
-  const isOfSet = (name: string): boolean => sets.includes(shardNameOf(name)?.set ?? '');
+  const sets = new Set(members.map((name) => shardNameOf(name)?.set));
+  const isOfSet = (name: string): boolean => sets.has(shardNameOf(name)?.set ?? '');
   if (unnamed.includes('model.safetensors') || unnamed.some(isOfSet)) {
     findings.add(
       'refuse',
@@ -231,6 +237,8 @@ function tellUnnamed(
 interface Comparison {
   readonly tensors: number;
   readonly hasStrangers: boolean;
+  /** Whether it has taken the tensors of this file. */
+  knows(file: string): boolean;
   /** Takes the tensors of one file. */
   add(file: string, header: SafetensorsHeader): void;
   /** Files that hold tensors of the set, or should. */
@@ -245,6 +253,7 @@ class FilesAlone implements Comparison {
   readonly hasStrangers = false;
   readonly #files: readonly string[];
   readonly #see: SeeTensor;
+  readonly #known = new Set<string>();
   readonly #found = new Set<string>();
   readonly #twice = new Map<string, readonly string[]>();
 
@@ -257,7 +266,12 @@ class FilesAlone implements Comparison {
     return this.#found.size;
   }
 
+  knows(file: string): boolean {
+    return this.#known.has(file);
+  }
+
   add(file: string, { names, tensors }: SafetensorsHeader): void {
+    this.#known.add(file);
     const twice: string[] = [];
     for (const tensor of names) {
       if (this.#found.has(tensor)) twice.push(tensor);
@@ -315,6 +329,10 @@ class FilesByIndex implements Comparison {
 
   get hasStrangers(): boolean {
     return [...this.#held.values()].some(({ strangers }) => strangers.length > 0);
+  }
+
+  knows(file: string): boolean {
+    return this.#held.has(file);
   }
 
   add(file: string, { names, tensors }: SafetensorsHeader): void {

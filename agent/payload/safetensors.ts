@@ -91,6 +91,13 @@ export async function readHeader(folder: PayloadFolder, name: string): Promise<H
  */
 export function safetensorsHeader(name: string, { bytes, fileBytes }: HeaderBytes): SafetensorsHeader {
   const tensors: Record<string, unknown> = objectIn(`the header of ${shown(name)}`, bytes);
+  const { __metadata__: metadata } = tensors;
+  if (metadata !== undefined && metadata !== null && !areTexts(metadata)) {
+    throw new PayloadFault(
+      'refuse',
+      `${shown(name)} has a __metadata__ that is no map of texts: engines refuse the whole file`,
+    );
+  }
   // A copy without it costs a third of the parsing.
   delete tensors.__metadata__;
   return { tensors, names: Object.keys(tensors), headerBytes: bytes.length, fileBytes };
@@ -175,6 +182,14 @@ function bytesOf({ dtype, shape }: Tensor): number | undefined {
   let product = bits / 8;
   for (let at = 0; at < shape.length; at += 1) product *= shape[at] ?? 0;
   return product;
+}
+
+function areTexts(value: unknown): boolean {
+  return (
+    typeof value === 'object' &&
+    !Array.isArray(value) &&
+    Object.values(value as JsonObject).every((text) => typeof text === 'string')
+  );
 }
 
 function areCounts(value: unknown): value is readonly number[] {

@@ -177,6 +177,27 @@ describe('a single GGUF file', () => {
     expect(await refusals('model.gguf')).toEqual([expect.stringMatching(message)]);
   });
 
+  it('is cut where a text in its header would end behind it, however large it is', async () => {
+    const header = Buffer.from('GGUF\x03\0\0\0'.padEnd(24, '\0'));
+    header.writeUInt32LE(1, 16);
+    payload.write('model.gguf', Buffer.concat([header, Buffer.from([0, 0, 0, 0, 0, 1, 0, 0])]));
+    truncateSync(join(payload.path, 'model.gguf'), 2 ** 29);
+    expect(await refusals('model.gguf')).toEqual([
+      expect.stringMatching(/is cut: it ends within its header/),
+    ]);
+  });
+
+  it('leaves no hole between its tensors, which llama.cpp refuses', async () => {
+    payload.writeGguf('model.gguf', { tokens: ['a'], tensors: { a: 32, b: 32 } });
+    const path = join(payload.path, 'model.gguf');
+    const bytes = readFileSync(path);
+    // The offset is the last that is said of a tensor.
+    const offset = bytes.lastIndexOf('b') + 1 + 4 + 8 + 4;
+    bytes.writeUInt32LE(128, offset);
+    payload.write('model.gguf', Buffer.concat([bytes, Buffer.alloc(64)]));
+    expect(await refusals('model.gguf')).toEqual(['model.gguf leaves 64 bytes before b that no tensor has']);
+  });
+
   it('of a newer version is not refused', async () => {
     payload.writeGguf('model.gguf', { version: 9, tensors: {} });
     expect((await lookAt(servedByR9v(payload, 'model.gguf'))).findings).toEqual([

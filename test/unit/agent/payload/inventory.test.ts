@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { realOutside } from '../../../../agent/outside.ts';
-import { wholeInventory } from '../../../../agent/payload/extent.ts';
+import { quickLook, wholeInventory } from '../../../../agent/payload/extent.ts';
 import { indexOf, PayloadFolder, type Tensors, withLength } from '../../../fixtures/payload.ts';
 import { look, lookAt, type ShapeChanges, servedBy } from './look.ts';
 
@@ -259,6 +259,23 @@ describe('a shard is refused by its name where', () => {
     expect(await refusals()).toEqual([expect.stringMatching(message)]);
   });
 
+  it.each<[string, unknown]>([
+    ['a number', { format: 1 }],
+    ['a map', { quantization: { bits: 4 } }],
+    ['nothing that has names', 'pt'],
+    ['a list', ['pt']],
+  ])('its metadata hold %s, which safetensors 0.8 refuses', async (_what, metadata) => {
+    payload.write(shard(2), described({ __metadata__: metadata }, 0));
+    expect(await refusals()).toContainEqual(
+      `${shard(2)} has a __metadata__ that is no map of texts: engines refuse the whole file`,
+    );
+  });
+
+  it('its header begins with a byte order mark', async () => {
+    payload.write(shard(2), withLength('\ufeff{}'));
+    expect(await refusals()).toContainEqual(expect.stringMatching(/begins with a byte order mark/));
+  });
+
   it('a tensor of a type that is not known here is not refused', async () => {
     payload.write(
       shard(2),
@@ -386,6 +403,30 @@ describe('what is on record', () => {
     expect(await warnings({ expected: { sizeBytes: 41_500 } })).toEqual([]);
   });
 
+  it.each<[string, object]>([
+    ['files', { shards: 34 }],
+    ['tensors', { tensors: 8 }],
+    ['bytes', { bytes: 5 }],
+  ])('of %s is not met by weights that say nothing of themselves', async (_what, record) => {
+    for (const name of [...Object.keys(files), index]) payload.delete(name);
+    payload.write('pytorch_model.bin', 'PK\x03\x04');
+    expect(await refusals({ expected: record })).toEqual([
+      expect.stringMatching(/the shape says how many it expects/),
+    ]);
+  });
+
+  it('is not held against tensors that were not counted', async () => {
+    for (const name of [...Object.keys(files), index]) payload.delete(name);
+    payload.writeTensors('model.safetensors', { x: ['U8', 1] });
+    const { findings, contents } = await look(
+      payload,
+      { expected: { tensors: 1 } },
+      { extent: { ...quickLook, headerBytes: 4 } },
+    );
+    expect(findings.map(({ severity }) => severity)).toEqual(['note']);
+    expect(contents).toEqual([expect.stringContaining('tensors not counted')]);
+  });
+
   it('is met', async () => {
     const bytes = Object.keys(files).reduce(
       (sum, name) => sum + readFileSync(join(payload.path, name)).length,
@@ -407,7 +448,21 @@ describe('what is on record', () => {
   });
 });
 
+it('files without a tensor are no weights', async () => {
+  for (const name of [...Object.keys(files), index]) payload.delete(name);
+  payload.writeTensors('model.safetensors', {});
+  expect(await refusals()).toEqual(['its files describe no tensor at all']);
+});
+
 describe('beside the weights', () => {
+  it.each(['generation_config.json', 'preprocessor_config.json', 'video_preprocessor_config.json'])(
+    '%s is what its name says, if it is there',
+    async (name) => {
+      payload.write(name, 'version https://git-lfs.github.com/spec/v1\r\noid sha256:ab\r\n');
+      expect(await refusals()).toEqual([expect.stringContaining(`${name} is a pointer of git-lfs`)]);
+    },
+  );
+
   it('there must be a configuration', async () => {
     payload.delete('config.json');
     expect(await refusals()).toEqual(['it has no config.json']);

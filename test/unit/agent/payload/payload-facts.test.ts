@@ -115,6 +115,11 @@ describe('the configuration of a payload', () => {
       { num_experts: null, n_routed_experts: 3, quantization_config: null },
       { expertsPerLayer: 3, quantization: null },
     ],
+    [
+      'a method in capitals',
+      { quantization_config: { quant_method: 'Auto-Round' } },
+      { quantization: { method: 'auto-round', bits: null, groupSize: null, packing: null } },
+    ],
     ['an older key of the type', { torch_dtype: 'float16' }, { dtype: 'float16' }],
     [
       'compressed-tensors',
@@ -159,6 +164,9 @@ describe('the configuration of a payload', () => {
     ['an error in JSON', '{"error":"Repository not found"}', /a server's answer, "Repository not found"/],
     ['empty', '', /config\.json is empty/],
     ['cut', '{"num_experts": 2', /no JSON/],
+    ['begun by a byte order mark', '\ufeff{"num_experts": 2}', /byte order mark/],
+    ['no words of Python either', '{"num_experts": Infinite}', /no JSON/],
+    ['all brackets', `{"a":[${'[],'.repeat(400_000)}[]]}`, /all brackets/],
     ['a list', '[1]', /no JSON object/],
     ['no text', Uint8Array.of(0x7b, 0xff, 0xfe, 0x7d), /no JSON/],
     ['nested beyond all measure', '['.repeat(1_000_000), /no JSON/],
@@ -174,6 +182,14 @@ describe('the configuration of a payload', () => {
         { severity: 'refuse', subject: 'payload', message: expect.stringMatching(message) },
       ]);
     }
+  });
+
+  it('may have numbers that Python alone writes, and texts of the same words', async () => {
+    payload.write(
+      'config.json',
+      '{"limit": [0.0, Infinity, -Infinity, NaN], "dtype": "NaN", "num_experts": 4}',
+    );
+    expect(await look()).toMatchObject({ facts: { expertsPerLayer: 4, dtype: 'NaN' }, findings: [] });
   });
 
   it('that is missing gives a finding', async () => {
@@ -422,12 +438,21 @@ describe('the tensors of a payload', () => {
   });
 });
 
-it('a payload that does to its reader what nobody has thought of is a finding', async () => {
-  const broken = { ...unhurried, list: () => Promise.reject(new RangeError('Maximum call stack')) };
-  payload.writeJson('config.json', {});
-  expect((await lookAt(payload, {}, { outside: broken })).findings).toMatchObject([
-    { severity: 'warn', subject: 'payload', message: 'Maximum call stack' },
-  ]);
+it.each(['Maximum call stack', 'EIO: i/o error, scandir', 'ESTALE: stale file handle'])(
+  'a payload that does to its reader what nobody has thought of is not vouched for: %s',
+  async (message) => {
+    const broken = { ...unhurried, list: () => Promise.reject(new Error(message)) };
+    payload.writeJson('config.json', {});
+    expect((await lookAt(payload, {}, { outside: broken })).findings).toMatchObject([
+      { severity: 'refuse', subject: 'payload', message },
+    ]);
+  },
+);
+
+it('a name that a pattern would take an hour for takes none', async () => {
+  const name = `experts.${'layers.1.'.repeat(60_000)}`;
+  payload.writeJson('config.json', {}).writeTensors('model.safetensors', { [name]: ['U8', 1] });
+  expect((await look()).facts).toMatchObject({ expertLayers: null });
 });
 
 describe('whatever lies in a payload', () => {
