@@ -44,7 +44,7 @@ function downloadRecord(name: string, text: string): readonly HubFile[] {
   if (!name.endsWith('.metadata')) return [];
   const [commit = '', tag = ''] = text.split(/\r?\n/);
   if (!/^[0-9a-f]{40}$/.test(commit)) return [];
-  const file = name.slice(0, -'.metadata'.length);
+  const file = name.slice(0, -'.metadata'.length).replace(/^(?:.*\/)?\.cache\/huggingface\/download\//, '');
   if (/^[0-9a-f]{64}$/.test(tag)) return [{ name: file, sha256: tag }];
   return /^[0-9a-f]{40}$/.test(tag) ? [{ name: file, gitBlob: tag }] : [];
 }
@@ -97,8 +97,17 @@ function hashLines(_name: string, text: string): readonly HubFile[] {
 
 function filesBelow(folder: string): readonly string[] {
   return readdirSync(folder, { recursive: true, encoding: 'utf8' })
-    .filter((name) => !name.split('/').includes('.git') && statSync(join(folder, name)).isFile())
+    .filter((name) => !name.split('/').includes('.git') && isFile(join(folder, name)))
     .sort();
+}
+
+/** A link that leads nowhere, or back to itself, is none. */
+function isFile(path: string): boolean {
+  try {
+    return statSync(path).isFile();
+  } catch {
+    return false;
+  }
 }
 
 function textAt(path: string): string {

@@ -7,7 +7,7 @@ import { type RunResult, SshFailure } from '../remote/ssh.ts';
 import { ConfigurationError } from '../shape/configuration.ts';
 import type { HostConfig } from '../shape/host.ts';
 import { expectedPayload } from '../shape/payload-expectation.ts';
-import { manifestFile, manifestIdOf, manifestText } from '../shape/payload-manifest.ts';
+import { manifestFile, manifestIdOf, manifestText, type PayloadManifest } from '../shape/payload-manifest.ts';
 import { type PayloadRequest, type SealedTree, sealedPayloadsSchema } from '../shape/payload-request.ts';
 import { shortId } from '../shape/release.ts';
 import { volumesOf } from '../shape/volumes.ts';
@@ -77,6 +77,7 @@ function payloadOf(folder: string, stack: string): ShapePayload {
 }
 
 async function write({ host, hostsFolder, trees }: ShapePayload): Promise<number> {
+  const before = new Map(trees.map(({ root, manifest }) => [manifestFile(root), manifest]));
   const files = trees.map(({ root }) => manifestFile(root));
   const twice = files.find((file, index) => files.indexOf(file) !== index);
   if (twice !== undefined) throw new UsageError(`two folders of the shape would be sealed in ${twice}`);
@@ -93,8 +94,25 @@ async function write({ host, hostsFolder, trees }: ShapePayload): Promise<number
     if (!isSame) replaceText(path, text);
     const told = `${manifest.length} files, manifest ${shortId(manifestIdOf(manifest))}`;
     process.stdout.write(`${file}${isSame ? ' says so already' : ''}: ${told}\n`);
+    for (const line of changesSince(before.get(file) ?? manifest, manifest)) {
+      process.stdout.write(`  ${line}\n`);
+    }
   }
+  process.stdout.write(
+    'A seal says what lies there, not that it is a whole model: slot preflight looks at that.\n',
+  );
   return 0;
+}
+
+/** What another seal of the same name said otherwise. */
+function changesSince(before: PayloadManifest, now: PayloadManifest): readonly string[] {
+  const hashesOf = (manifest: PayloadManifest) => new Map(manifest.map(({ name, sha256 }) => [name, sha256]));
+  const [old, present] = [hashesOf(before), hashesOf(now)];
+  return [...new Set([...old.keys(), ...present.keys()])].flatMap((name) => {
+    if (old.get(name) === present.get(name)) return [];
+    if (!present.has(name)) return [`no more there: ${name}`];
+    return [`${old.has(name) ? 'other bytes than at the last seal' : 'new'}: ${name}`];
+  });
 }
 
 async function ask(

@@ -6,6 +6,7 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -87,6 +88,16 @@ describe('seal', () => {
     await seal(folder, glm);
     await seal(folder, glm);
     expect(said).toContain('.sha256 says so already: 2 files');
+  });
+
+  it('names the files of which it says otherwise than the last seal', async () => {
+    const [first, ...others] = manifest;
+    const gone = { name: 'gone.json', size: 2, sha256: 'f'.repeat(64) };
+    put(file, manifestText([{ ...(first ?? gone), sha256: 'e'.repeat(64) }, gone]));
+    await seal(folder, glm);
+    expect(said).toContain(`other bytes than at the last seal: ${first?.name}\n`);
+    expect(said).toContain('no more there: gone.json\n');
+    for (const { name } of others) expect(said).toContain(`new: ${name}\n`);
   });
 
   it('tells the host what is on record, and seals what is mounted as well', async () => {
@@ -208,6 +219,18 @@ describe('what a hub says', () => {
       { name: 'sub/config.json', gitBlob },
     ]);
     expect(hubFilesAt(join(folder, 'download/model.safetensors.metadata'))).toEqual([
+      { name: 'model.safetensors', sha256 },
+    ]);
+  });
+
+  it('is read from the folder of the model itself, past links that lead nowhere or round', () => {
+    const records = 'model/.cache/huggingface/download';
+    put(`${records}/model.safetensors.metadata`, `${commit}\n${sha256}\n1712656091.123\n`);
+    put(`${records}/config.json.metadata`, `${commit}\n${gitBlob}\n1712656091.123\n`);
+    symlinkSync('nowhere', join(folder, 'model/gone'));
+    symlinkSync('round', join(folder, 'model/round'));
+    expect(hubFilesAt(join(folder, 'model'))).toEqual([
+      { name: 'config.json', gitBlob },
       { name: 'model.safetensors', sha256 },
     ]);
   });
