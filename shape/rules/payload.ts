@@ -1,3 +1,4 @@
+import { treesOf } from '../payload-seals.ts';
 import type { Rule, RuleSubject } from './rule.ts';
 import { vllmArguments } from './served-model.ts';
 
@@ -87,5 +88,18 @@ export const quantizationFlagKnown: Rule = {
   examine: (subject) => {
     const pair = differentPair(subject);
     return pair && !isRefused(pair) ? shownPair(pair) : undefined;
+  },
+};
+
+export const payloadSealed: Rule = {
+  id: 'payload-sealed',
+  severity: 'refuse',
+  reason: 'the shape asks that hashes hold before a cutover, and nothing says which',
+  evidence: 'preflight compares every byte with the manifest in payloads/, and refuses where there is none',
+  remedy: 'npx slot payload seal <stack>, and commit what it writes; or slot:shape.payload.verify: inventory',
+  examine: ({ release }) => {
+    if (release.payload.verify !== 'hashes') return undefined;
+    const unsealed = treesOf(release).flatMap(({ root, manifest }) => (manifest === undefined ? [root] : []));
+    return unsealed.length === 0 ? undefined : `no manifest of ${unsealed.join(', ')}`;
   },
 };

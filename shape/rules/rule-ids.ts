@@ -51,6 +51,7 @@ export const ruleIds = [
   'pinned-fits-after-stop',
   'pinned-fits-gpu-pages',
   'payload-on-record',
+  'payload-sealed',
   'model-named-right',
   'quantization-flag',
   'quantization-flag-known',

@@ -58,7 +58,7 @@ import {
   stateApartFromModels,
 } from './mounts.ts';
 import { noMovingText } from './moving-text.ts';
-import { quantizationFlag, quantizationFlagKnown } from './payload.ts';
+import { payloadSealed, quantizationFlag, quantizationFlagKnown } from './payload.ts';
 import type { Rule } from './rule.ts';
 import { noSecretByName, noSecretInUnit } from './secrets.ts';
 import { readyTimeout, startWithoutTimeout, stopInOrder } from './timeouts.ts';
@@ -115,6 +115,7 @@ export const rules: readonly Rule[] = [
   pinnedFitsAfterStop,
   pinnedFitsGpuPages,
   payloadOnRecord,
+  payloadSealed,
   modelNamedRight,
   quantizationFlag,
   quantizationFlagKnown,

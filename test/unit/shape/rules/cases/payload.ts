@@ -1,3 +1,4 @@
+import type { Release } from '../../../../../shape/release.ts';
 import { planned, type RuleCase, type RuleCases } from '../rule-cases.ts';
 
 const flagged = (flag: string) =>
@@ -51,7 +52,28 @@ const uncertain = [
   pair('constructor', 'fp8'),
 ];
 
+const manifest = [{ name: 'config.json', size: 2, sha256: 'a'.repeat(64) }];
+const drafter = { source: '/home/dank/models/draft', target: '/draft' };
+
+function asksForHashes(payload: object, mounts: Release['mounts'] = []): Release {
+  return { ...none, mounts, payload: { ...none.payload, verify: 'hashes', ...payload } };
+}
+
 export const cases: RuleCases = {
+  'payload-sealed': {
+    fires: [
+      { what: 'hashes without a manifest', release: asksForHashes({}), found: none.payload.folder },
+      {
+        what: 'hashes without the manifest of what is mounted beside',
+        release: asksForHashes({ manifest }, [drafter]),
+        found: 'no manifest of /home/dank/models/draft',
+      },
+    ],
+    silent: [
+      { what: 'an inventory', release: none },
+      { what: 'hashes, all sealed', release: asksForHashes({ manifest }, [{ ...drafter, manifest }]) },
+    ],
+  },
   'quantization-flag': { fires: refused, silent: [...same, ...uncertain] },
   'quantization-flag-known': { fires: uncertain, silent: [...same, ...refused] },
 };
