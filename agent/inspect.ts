@@ -1,19 +1,21 @@
 import { hostname } from 'node:os';
 import type { Finding, Inspection } from '../shape/inspection.ts';
 import { namesOf } from '../shape/names.ts';
-import { sealsOf } from '../shape/payload-seals.ts';
+import { sealsOf, treesOf } from '../shape/payload-seals.ts';
 import { type Release, releaseIdOf } from '../shape/release.ts';
 import { faultsOf } from './conjunction.ts';
 import { gpuMemory, type HostMemory, hostMemory } from './devices.ts';
 import { type EngineUnit, engineUnit, stateOf } from './engine.ts';
 import { foreignFindings } from './foreign.ts';
+import { payloadTree } from './hashing/payload-tree.ts';
 import { sealFindings } from './hashing/sealed-payload.ts';
 import type { Outside } from './outside.ts';
 import { patchFindings } from './patches.ts';
 import { quickLook } from './payload/extent.ts';
 import { type Inventory, inventoryOf } from './payload/inventory.ts';
 import { imageState } from './podman.ts';
-import type { Store } from './store.ts';
+import { payloadChecks } from './preflight.ts';
+import type { PreflightResults, Store } from './store.ts';
 import { isUnderWay, showUnit } from './systemd.ts';
 import { outagesOf } from './transaction.ts';
 
@@ -80,12 +82,33 @@ export async function inspect(
     outages: wanted === undefined ? [] : outagesOf(history, wanted.shape),
     quarantine: quarantine ?? null,
     findings: [...findings, ...patches, ...(payload?.findings ?? []), ...contentsOf(payload), ...seals],
-    preflight,
+    preflight: wanted === undefined ? [] : await stillKnown(outside, wanted, preflight),
     memAvailableBytes: availableBytes,
     gpus,
     memory: furtherMemory,
     payload: payload?.facts ?? null,
   };
+}
+
+/** Results of deep checks without those of a payload that was changed since. */
+async function stillKnown(
+  outside: Outside,
+  wanted: Release,
+  results: PreflightResults,
+): Promise<PreflightResults> {
+  const ofPayload = results.filter(({ check }) => payloadChecks.includes(check));
+  if (ofPayload.length === 0) return results;
+  const changed = await Promise.all(treesOf(wanted).map(({ root }) => changedAt(outside, root)));
+  const latest = Math.max(...changed);
+  return results.filter((result) => !ofPayload.includes(result) || Date.parse(result.at) >= latest);
+}
+
+/** When a file of a tree was last changed, in milliseconds since 1970; what is wrong with the tree is a finding's to say. */
+async function changedAt(outside: Outside, root: string): Promise<number> {
+  const files = await payloadTree(outside, root).catch(() => []);
+  const folder = await outside.statusOf(root).catch(() => undefined);
+  const times = [folder, ...files.map(({ status }) => status)].map((status) => Number(status?.changed ?? 0));
+  return Math.max(...times) / 1e6;
 }
 
 /** What lies there, for a reviewer to compare with what he knows. */

@@ -48,6 +48,9 @@ const absences = {
   ],
 } as const;
 
+/** Checks whose results say nothing any more when the payload changes. */
+export const payloadChecks: readonly string[] = ['payload', 'payload hashes'];
+
 /** All that can be known while the old engine serves, cheapest first. */
 const checks: Readonly<Record<string, PreflightCheck>> = {
   tools: async ({ outside }) => {
@@ -221,11 +224,9 @@ const checks: Readonly<Record<string, PreflightCheck>> = {
         `the payload of ${previous.shape}: ${(error as Error).message}: there would be no way back`,
       );
     }
-    if (previous.payload.verify === 'hashes') {
-      await verifySealed(preflight, previous).catch((error: Error) => {
-        throw new Error(`${error.message}\nThere would be no way back to ${previous.shape}`);
-      });
-    }
+    await verifySealed(preflight, previous).catch((error: Error) => {
+      throw new Error(`${error.message}\nThere would be no way back to ${previous.shape}`);
+    });
     for (const patch of previous.patches) {
       const fault = await patchedFileFault(outside, previous, patch);
       if (fault !== undefined) throw new Error(`${fault}: there would be no way back`);
@@ -238,18 +239,24 @@ const checks: Readonly<Record<string, PreflightCheck>> = {
     return `${previous.shape} can be served again`;
   },
 
-  'payload hashes': async (preflight) => {
-    const { release } = preflight;
-    if (release.payload.verify !== 'hashes') return 'not asked for: slot:shape.payload.verify';
-    return verifySealed(preflight, release);
-  },
+  'payload hashes': async (preflight) =>
+    (await verifySealed(preflight, preflight.release)) ?? 'not asked for: slot:shape.payload.verify',
 
   // Pulls and throw-away containers take their time, in which somebody may have come.
   'still no foreign occupant': refuseForeign,
 };
 
-/** Every file that a release mounts and never writes has the hash of its manifest. */
-async function verifySealed({ outside, service, progress }: Slot, release: Release): Promise<string> {
+/**
+ * Every file that a release mounts and never writes has the hash of its manifest.
+ *
+ * @returns what was found; undefined: the release does not ask for hashes
+ * @throws Error with what differs
+ */
+export async function verifySealed(
+  { outside, service, progress }: Slot,
+  release: Release,
+): Promise<string | undefined> {
+  if (release.payload.verify !== 'hashes') return undefined;
   const found: string[] = [];
   for (const tree of treesOf(release)) {
     requireManifest(tree, release.shape);

@@ -5,7 +5,7 @@ import { type Claim, type Release, releaseIdOf, shortId } from '../shape/release
 import { faultsOf } from './conjunction.ts';
 import { engineUnit, stateOf } from './engine.ts';
 import { inspectContainer } from './podman.ts';
-import { preflight } from './preflight.ts';
+import { preflight, verifySealed } from './preflight.ts';
 import {
   awaitReady,
   commitUnit,
@@ -96,6 +96,10 @@ async function recordOnly(
   await context.progress.say(`${release.shape} runs with this engine identity already: no restart`);
   try {
     await awaitReady(context, release, 'committed', await expectedBoot(context, release));
+    // What it was started from may never have been asked for its hashes.
+    await verifySealed(context, release).catch((error: Error) => {
+      throw new StageFailure('record: payload hashes', error.message);
+    });
     await commitUnit(context, release);
     await prove(context, release, 'committed');
   } catch (error) {

@@ -12,9 +12,9 @@ import type { HubFile, SealedTree } from '../../shape/payload-request.ts';
 import { treesOf } from '../../shape/payload-seals.ts';
 import { type Release, shortId } from '../../shape/release.ts';
 import type { Outside } from '../outside.ts';
-import { counted } from '../payload/wording.ts';
+import { counted, listed } from '../payload/wording.ts';
 import { type HashContext, readInUnit } from './hash-job.ts';
-import { HashMemo } from './hash-memo.ts';
+import { HashMemo, isSameFile } from './hash-memo.ts';
 import { isHidden, payloadTree, type TreeFile } from './payload-tree.ts';
 
 /** A payload that is not what it claims to be, with everything that was found. */
@@ -80,6 +80,9 @@ export async function sealTree(context: HashContext, tree: SealedTree): Promise<
       sha256: given.get(name) ?? found.get(name) ?? '',
     })),
   );
+  const changed = changesBetween(files, await payloadTree(context.outside, root));
+  if (changed.length > 0)
+    throw new PayloadDiffers(root, changed, 'Nothing was sealed: try again when nobody writes there');
   const missing = recorded(expected).filter(([name]) => !files.some((file) => file.name === name));
   const different = [
     ...missing.map(([name]) => `${name} is missing`),
@@ -91,6 +94,20 @@ export async function sealTree(context: HashContext, tree: SealedTree): Promise<
     different,
     'Nothing was sealed: slot:shape names what is on record (expected)',
   );
+}
+
+/** What became of files between two looks: a reading takes its time, and can wait for another one's end. */
+function changesBetween(before: readonly TreeFile[], now: readonly TreeFile[]): readonly string[] {
+  const later = new Map(now.map((file) => [file.name, file]));
+  const earlier = new Set(before.map(({ name }) => name));
+  return [
+    ...before.flatMap(({ name, status }) => {
+      const file = later.get(name);
+      if (file !== undefined && isSameFile(status, file.status)) return [];
+      return [`${name} was ${file === undefined ? 'taken away' : 'changed'} meanwhile`];
+    }),
+    ...now.filter(({ name }) => !earlier.has(name)).map(({ name }) => `${name} was added meanwhile`),
+  ];
 }
 
 /**
@@ -130,9 +147,18 @@ async function sealFinding(
     throw new Error(`${root} is not as sealed: ${misfits.slice(0, 3).join(', ')}${more}`);
   }
   const memo = await HashMemo.open(outside, service, root);
-  const unread = files.filter(
-    ({ name, status }) => memo.sha256Of(name, status) !== expectations.get(name)?.sha256,
-  );
+  const unread: TreeFile[] = [];
+  const different: string[] = [];
+  for (const file of files) {
+    const known = memo.sha256Of(file.name, file.status);
+    if (known === undefined) unread.push(file);
+    else if (known !== expectations.get(file.name)?.sha256) different.push(file.name);
+  }
+  if (different.length > 0) {
+    throw new Error(
+      `${root} is not as sealed: other bytes than sealed when they were read last: ${listed(different)}; npx slot payload verify ${shape} reads them again`,
+    );
+  }
   const bytes = unread.reduce((sum, { status }) => sum + status.size, 0);
   const message =
     unread.length === 0

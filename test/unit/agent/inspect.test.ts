@@ -3,7 +3,7 @@ import { inspect } from '../../../agent/inspect.ts';
 import { Store } from '../../../agent/store.ts';
 import { inspectionSchema } from '../../../shape/inspection.ts';
 import { measuredOf } from '../../../shape/measured.ts';
-import type { Release } from '../../../shape/release.ts';
+import { type Release, releaseIdOf } from '../../../shape/release.ts';
 import { planned } from '../shape/rules/rule-cases.ts';
 import { SimulatedHost } from './simulated-host.ts';
 
@@ -77,6 +77,15 @@ describe('an inspection', () => {
   it('reads no payload where none is wanted', async () => {
     await inspect(host, new Store(host, glm.service), glm.service, 'test', undefined);
     expect(host.calls.filter((call) => call.startsWith('read part'))).toEqual([]);
+  });
+
+  it('keeps no result of a payload that was changed since', async () => {
+    const result = (check: string, at: string) => ({ check, at, result: 'failed: model.safetensors' });
+    const [before, after] = ['1970-01-01T00:00:00.000Z', '2026-11-30T00:00:00.000Z'];
+    const old = [result('image', before), result('payload', before), result('payload hashes', before)];
+    const store = new Store(host, glm.service);
+    await store.savePreflight(releaseIdOf(glm), [...old, result('payload', after)]);
+    expect((await inspected()).preflight).toEqual([result('image', before), result('payload', after)]);
   });
 
   it('writes nothing', async () => {

@@ -119,6 +119,17 @@ describe('a cutover', () => {
     expect((await world.store.slot()).occupant?.releaseId).toBe(releaseIdOf(changed));
   });
 
+  it('records no release whose hashes do not hold, though its engine runs already', async () => {
+    const world = await worldServing(qwen);
+    const sealed = { ...qwen, payload: { ...qwen.payload, verify: 'hashes' as const } };
+    const before = world.host.engine?.invocation;
+    const outcome = await world.cutover(sealed);
+    expect(outcome).toMatchObject({ kind: 'refused', stage: 'record: payload hashes', serves: 'qwen' });
+    expect(outcome.message).toContain('has no manifest: npx slot payload seal qwen');
+    expect(world.host.engine?.invocation).toBe(before);
+    expect((await world.store.slot()).occupant?.releaseId).toBe(releaseIdOf(qwen));
+  });
+
   it('waits for an engine that is still loading and does not restart it', async () => {
     const world = await worldServing(qwen);
     world.host.reboot();

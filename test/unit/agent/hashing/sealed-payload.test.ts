@@ -16,10 +16,11 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { rootKey } from '../../../../agent/hashing/hash-memo.ts';
-import { sealTree, verifyTree } from '../../../../agent/hashing/sealed-payload.ts';
+import { sealFindings, sealTree, verifyTree } from '../../../../agent/hashing/sealed-payload.ts';
 import { realOutside } from '../../../../agent/outside.ts';
 import { manifestText, type PayloadManifest } from '../../../../shape/payload-manifest.ts';
 import type { SealedTree } from '../../../../shape/payload-request.ts';
+import { planned } from '../../shape/rules/rule-cases.ts';
 import { HashingHost, inThisThread, Killed, service } from './hashing-host.ts';
 
 let host: HashingHost;
@@ -143,6 +144,40 @@ describe('a seal', () => {
       `config.json has sha256 ${sha256('{}')} there, on record is b038e1d9`,
     );
     await expect(refusal).rejects.toThrow('draft.safetensors is missing');
+  });
+});
+
+describe('a seal during which somebody writes', () => {
+  const first = 'model-00001-of-00002.safetensors';
+
+  it.each([
+    ['changed', () => write(first, 'z'.repeat(300_000)), `${first} was changed meanwhile`],
+    ['taken away', () => rmSync(at(first), { force: true }), `${first} was taken away meanwhile`],
+    ['added', () => write('late.txt', 'x'), 'late.txt was added meanwhile'],
+  ])('is refused: a file was %s', async (_what, disturb, message) => {
+    const say = async () => disturb();
+    // Its own reading would see what happens to a file; of this one the hub gives the hash.
+    const hub = [{ name: first, sha256: sha256('a'.repeat(300_000)) }];
+    await expect(sealTree({ ...host.context, say }, { root, hub })).rejects.toThrow(message);
+  });
+});
+
+describe('a preview of a release that asks for hashes', () => {
+  const release = (manifest: PayloadManifest) => {
+    const glm = planned('glm-w4a16');
+    return { ...glm, payload: { ...glm.payload, folder: root, verify: 'hashes' as const, manifest } };
+  };
+  const found = (manifest: PayloadManifest) => sealFindings(host.context.outside, service, release(manifest));
+
+  it('promises no cutover where a file was found to have other bytes than sealed', async () => {
+    const manifest = await seal();
+    await rewrite('config.json', '[]');
+    expect(await found(manifest)).toMatchObject([{ severity: 'note' }]);
+    await tick();
+    await expect(verify(manifest)).rejects.toThrow('config.json has sha256');
+    expect(await found(manifest)).toMatchObject([
+      { severity: 'refuse', message: expect.stringContaining('when they were read last: config.json') },
+    ]);
   });
 });
 
