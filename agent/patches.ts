@@ -24,6 +24,7 @@ const mostFileBytes = 16 * 1024 ** 2;
  * is written again.
  */
 export async function applyPatches(outside: Outside, release: Release): Promise<void> {
+  if (release.patches.length === 0) return;
   const { results, faults } = await patchedBytes(outside, release);
   if (faults.length > 0) throw new Error(faults.join('; '));
   for (const { patched, bytes } of results) {

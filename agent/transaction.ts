@@ -4,6 +4,7 @@ import { differInSeals, sealsOf } from '../shape/payload-seals.ts';
 import { type Claim, type Release, releaseIdOf, shortId } from '../shape/release.ts';
 import { faultsOf } from './conjunction.ts';
 import { engineUnit, stateOf } from './engine.ts';
+import { applyPatches } from './patches.ts';
 import { inspectContainer } from './podman.ts';
 import { preflight, verifySealed } from './preflight.ts';
 import {
@@ -85,6 +86,21 @@ async function isServedAlready(
   return state === 'loading' || (await faultsOf(context.outside, recorded, 'committed')).length === 0;
 }
 
+/** What the engine runs from may never have been asked of this release: it must be able to start from it again. */
+async function requireStartable(context: TransactionContext, release: Release): Promise<void> {
+  const asked = {
+    patches: () => applyPatches(context.outside, release),
+    'payload hashes': () => verifySealed(context, release),
+  };
+  for (const [what, ask] of Object.entries(asked)) {
+    try {
+      await ask();
+    } catch (error) {
+      throw new StageFailure(`record: ${what}`, (error as Error).message);
+    }
+  }
+}
+
 /** The engine that runs is the wanted one: it is proved and recorded, never restarted. */
 async function recordOnly(
   context: TransactionContext,
@@ -96,10 +112,7 @@ async function recordOnly(
   await context.progress.say(`${release.shape} runs with this engine identity already: no restart`);
   try {
     await awaitReady(context, release, 'committed', await expectedBoot(context, release));
-    // What it was started from may never have been asked for its hashes.
-    await verifySealed(context, release).catch((error: Error) => {
-      throw new StageFailure('record: payload hashes', error.message);
-    });
+    await requireStartable(context, release);
     await commitUnit(context, release);
     await prove(context, release, 'committed');
   } catch (error) {

@@ -83,14 +83,18 @@ export function intentOf(answer: InspectAnswer, wanted: Release): Intent {
     };
   }
   const claim = claimOf({ epoch: inspection.epoch, occupant: seenOccupantOf(inspection, wantedId) }, wanted);
-  if (engineStays) return { kind: 'record', claim };
-
   const reasons = inspection.findings
-    .filter((finding) => finding.severity === 'refuse')
+    .filter(({ severity, subject }) => severity === 'refuse' && (!engineStays || isOfRecord(subject, wanted)))
     .map((finding) => `${finding.subject}: ${finding.message}`);
   if (reasons.length > 0) return { kind: 'refused', reasons };
+  if (engineStays) return { kind: 'record', claim };
 
   return { kind: 'cutover', claim, outage: outageForecastOf(inspection, wanted) };
+}
+
+/** What must hold of a release too whose engine runs already: it must be able to start again. */
+function isOfRecord(subject: string, { payload }: Release): boolean {
+  return subject === 'patches' || (subject === 'payload' && payload.verify === 'hashes');
 }
 
 /**

@@ -1,4 +1,4 @@
-import { parsePatchFile, patchHashesFile } from '../../shape/patches.ts';
+import { parsePatchFile } from '../../shape/patches.ts';
 import { sha256, shortId } from '../../shape/release.ts';
 import { UsageError } from '../usage.ts';
 import { readPatchFolder, writePatches } from './folder.ts';
@@ -16,7 +16,8 @@ export function record(folder: string, names: readonly string[]): Promise<number
 function recordAll(folder: string, names: readonly string[]): number {
   const { files, recorded } = readPatchFolder(folder);
   const writes = names.map((given) => {
-    const name = given.replace(/^patches\//, '');
+    const plain = given.replace(/^patches\//, '');
+    const name = files.has(plain) ? plain : `${plain.replace(/\.patch$/, '')}.patch`;
     const content = files.get(name);
     if (content === undefined) throw new UsageError(`patches/${name}: there is no such file`);
     return { name, content, replaces: content };
@@ -36,6 +37,6 @@ function recordAll(folder: string, names: readonly string[]): number {
     const text = isNew ? `is recorded: ${shortId(sha256(content))}…${before}` : 'is recorded as it is';
     process.stdout.write(`patches/${name} ${text}\n`);
   }
-  process.stdout.write(`check them all: (cd patches && sha256sum --check ${patchHashesFile})\n`);
+  process.stdout.write('whether they apply: slot patch check\n');
   return 0;
 }

@@ -130,6 +130,15 @@ describe('a cutover', () => {
     expect((await world.store.slot()).occupant?.releaseId).toBe(releaseIdOf(qwen));
   });
 
+  it('records no release whose patches cannot be made from the image, though its engine runs already', async () => {
+    const world = await worldServing(qwen);
+    const hash = 'a'.repeat(64);
+    const patched = { target: '/opt/vllm/model.py', baseSha256: hash, patchedSha256: hash, diffs: [] };
+    const outcome = await world.cutover({ ...qwen, patches: [patched] });
+    expect(outcome).toMatchObject({ kind: 'refused', stage: 'record: patches', serves: 'qwen' });
+    expect((await world.store.slot()).occupant?.releaseId).toBe(releaseIdOf(qwen));
+  });
+
   it('waits for an engine that is still loading and does not restart it', async () => {
     const world = await worldServing(qwen);
     world.host.reboot();

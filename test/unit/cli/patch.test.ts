@@ -624,8 +624,11 @@ describe('record', () => {
     expect(read('patches/SHA256SUMS')).toBe(
       `${sha256(read('patches/one.patch'))}  one.patch\n${sha256(patch(changed, original))}  two.patch\n`,
     );
-    expect(await record(folder, ['one.patch'])).toBe(0);
+    for (const name of ['one.patch', 'one', 'patches/one']) expect(await record(folder, [name])).toBe(0);
     expect(said).toContain('is recorded as it is');
+    await expect(async () => record(folder, ['none'])).rejects.toThrow(
+      'patches/none.patch: there is no such',
+    );
   });
 
   it('does not take up what a killed call left, and loses no line of a damaged record', async () => {

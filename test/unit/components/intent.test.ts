@@ -54,6 +54,24 @@ describe('what an up would do', () => {
     ],
     ['the same engine serves under other checks', { occupant: occupant(glm) }, glmWithOtherChecks, 'record'],
     [
+      'the same engine serves, and the patches of its release cannot be made any more',
+      { occupant: occupant(glm), findings: [{ ...foreign, subject: 'patches' }] },
+      glmWithOtherChecks,
+      'refused',
+    ],
+    [
+      'the same engine serves, and its payload is not as sealed',
+      { occupant: occupant(glm), findings: [{ ...foreign, subject: 'payload' }] },
+      sealedGlm,
+      'refused',
+    ],
+    [
+      'the same engine serves of a payload that nobody asked to be as sealed',
+      { occupant: occupant(glm), findings: [{ ...foreign, subject: 'payload' }] },
+      glmWithOtherChecks,
+      'record',
+    ],
+    [
       'the same engine serves another payload that lay in the same folder',
       { occupant: occupant(glm, { seals: { [glm.payload.folder]: 'f'.repeat(64) } }) },
       sealedGlm,
