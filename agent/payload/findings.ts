@@ -28,8 +28,9 @@ export class Findings {
     ];
   }
 
-  get refuses(): boolean {
-    return this.#found.some(({ severity }) => severity === 'refuse');
+  /** Whether it is said already why something is not known: what refuses, or what a quick look passed over. */
+  get explains(): boolean {
+    return this.#found.some(({ severity }) => severity !== 'warn');
   }
 
   add(severity: Finding['severity'], message: string): void {

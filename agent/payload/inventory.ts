@@ -147,10 +147,10 @@ function checkContents(
   findings: Findings,
 ): void {
   if (contents !== undefined) {
-    if (contents.tensors === 0 && !findings.refuses)
+    if (contents.tensors === 0 && !findings.explains)
       findings.add('refuse', 'its files describe no tensor at all');
     compareWithRecord(contents, expected, findings);
-  } else if (!findings.refuses && Object.keys(expected).some((key) => key !== 'files')) {
+  } else if (!findings.explains && Object.keys(expected).some((key) => key !== 'files')) {
     const what = role === 'mount' ? 'it holds no weights' : 'its weights are none';
     findings.add('refuse', `${what} that can be counted, and the shape says how many it expects`);
   }
@@ -199,7 +199,7 @@ async function inventoryOfSafetensors(
   const config = await configOf(folder, isServed || part.role === 'drafter', findings);
   const experts = new ExpertCounter(config === undefined ? null : configurationFacts(config).layers);
   const set = await safetensorsSet(folder, findings, (name, tensors) => experts.see(name, tensors));
-  if (set === undefined && part.role !== 'mount' && !findings.refuses) tellNoWeights(folder, findings);
+  if (set === undefined && part.role !== 'mount' && !findings.explains) tellNoWeights(folder, findings);
   if (isServed && config !== undefined)
     await checkModelFiles(folder, config, vllmArguments(release), findings);
   const contents = set && {

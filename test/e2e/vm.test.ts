@@ -53,7 +53,8 @@ describe('on a kernel of its own', () => {
   it('power cut in the middle of a cutover: the previous comes back', async () => {
     await scene.lay(glm, [[environmentKey('LAB_ENGINE_LOAD_SECONDS'), '60']]);
     const run = stage.workplace.startUp(glm, '--yes', '--non-interactive');
-    await scene.untilPhase('prove', 240);
+    const tooEarly = run.then(({ all }) => Promise.reject(new Error(`pulumi up ended before that: ${all}`)));
+    await Promise.race([scene.untilPhase('prove', 240), tooEarly]);
     await stage.lab.cutPower();
     expect((await run).exitCode).not.toBe(0);
     await host.until('qwen serves', 240, async () => (await host.servedNames())[0] === servedNames[qwen][0]);
