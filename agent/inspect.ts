@@ -19,7 +19,10 @@ import type { PreflightResults, Store } from './store.ts';
 import { isUnderWay, showUnit } from './systemd.ts';
 import { outagesOf } from './transaction.ts';
 
-/** The quick look: files, systemd and podman queries, sysfs. Starts no container and writes nothing. */
+/**
+ * The quick look: files, systemd and podman queries, sysfs. Starts no container and leaves nothing written: to look at
+ * patched files it has the image mounted, with a note of that in /run, and takes both away.
+ */
 export async function inspect(
   outside: Outside,
   store: Store,
@@ -56,7 +59,7 @@ export async function inspect(
     installedUnitOf(outside, unit),
     findingsOf(outside, store, service, unit, wanted),
     wantedId === undefined ? undefined : store.quarantine(wantedId),
-    wantedId === undefined ? [] : store.preflight(wantedId),
+    wanted === undefined ? [] : preflightOf(outside, store, wanted),
     gpuMemory(outside, wanted?.gpus ?? []),
     wanted && inventoryOf(outside, wanted, quickLook),
     patchFindings(outside, wanted),
@@ -82,7 +85,7 @@ export async function inspect(
     outages: wanted === undefined ? [] : outagesOf(history, wanted.shape),
     quarantine: quarantine ?? null,
     findings: [...findings, ...patches, ...(payload?.findings ?? []), ...contentsOf(payload), ...seals],
-    preflight: wanted === undefined ? [] : await stillKnown(outside, wanted, preflight),
+    preflight,
     memAvailableBytes: availableBytes,
     gpus,
     memory: furtherMemory,
@@ -91,11 +94,8 @@ export async function inspect(
 }
 
 /** Results of deep checks without those of a payload that was changed since. */
-async function stillKnown(
-  outside: Outside,
-  wanted: Release,
-  results: PreflightResults,
-): Promise<PreflightResults> {
+async function preflightOf(outside: Outside, store: Store, wanted: Release): Promise<PreflightResults> {
+  const results = await store.preflight(releaseIdOf(wanted));
   const ofPayload = results.filter(({ check }) => payloadChecks.includes(check));
   if (ofPayload.length === 0) return results;
   const changed = await Promise.all(treesOf(wanted).map(({ root }) => changedAt(outside, root)));

@@ -1,14 +1,10 @@
-import { shapeWithHost } from '../../components/planned-shape.ts';
+import { type ShapeWithHost, shapeWithHost } from '../../components/planned-shape.ts';
 import { ConfigurationError, type Problem } from '../../shape/configuration.ts';
 import { imageReference } from '../../shape/engines/image.ts';
-import type { HostConfig } from '../../shape/host.ts';
 
 /** What of a shape bears on its patches. */
-export interface PatchedShape {
+export interface PatchedShape extends Pick<ShapeWithHost, 'file' | 'host'> {
   readonly stack: string;
-  /** Its stack file. */
-  readonly file: string;
-  readonly host: HostConfig;
   readonly repository: string;
   /** `registry/name@sha256:…`; a placeholder where that is not known. */
   readonly image: string;
